@@ -87,7 +87,7 @@ def record_briefly(expr, compute, result, a, b, place):
     st, shape, numel = a._storage, a.shape, a._numel
     node = st.node
     if node is None:
-        ref, count, leaves, linear = (st.buf, a.dtype, a._offset, a._strides), 1, 1, True
+        ref, count, leaves, linear = (st.buf if st.__class__ is Storage else st.leaf(), a.dtype, a._offset, a._strides), 1, 1, True
     elif node.buf is None and node.reduce is None and numel == node.numel and a.dtype is node.dtype and (node.shape == shape or node.linear):
         ref, count, leaves, linear = (node, a.dtype, 0, a._strides), node.count + 1, node.leaves, node.linear
     else:
@@ -96,7 +96,7 @@ def record_briefly(expr, compute, result, a, b, place):
         other = b._storage
         node = other.node
         if node is None:
-            refs, leaves = (ref, (other.buf, b.dtype, b._offset, b._strides)), leaves + 1
+            refs, leaves = (ref, (other.buf if other.__class__ is Storage else other.leaf(), b.dtype, b._offset, b._strides)), leaves + 1
         elif node.buf is None and node.reduce is None and numel == node.numel and b.dtype is node.dtype and (node.shape == shape or node.linear):
             refs, count, leaves = (ref, (node, b.dtype, 0, b._strides)), count + node.count, leaves + node.leaves
             linear = linear and node.linear
@@ -123,7 +123,7 @@ def record_alike(expr, compute, result, first, operands):
         st = t._storage
         node = st.node
         if node is None:
-            refs.append((st.buf, t.dtype, t._offset, t._strides))
+            refs.append((st.buf if st.__class__ is Storage else st.leaf(), t.dtype, t._offset, t._strides))
             leaves += 1
         elif node.buf is None and node.reduce is None and numel == node.numel and t.dtype is node.dtype and (node.shape == shape or node.linear):
             refs.append((node, t.dtype, 0, t._strides))
@@ -227,7 +227,7 @@ def record_laid(op, compute, result, operands):
                 count, leaves, linear = count + node.count, leaves + node.leaves, linear and node.linear
                 continue
             fuse.realize(st)
-        refs.append((st.buf, t.dtype, t._offset, steps))
+        refs.append((st.buf if st.__class__ is Storage else st.leaf(), t.dtype, t._offset, steps))
         leaves, linear = leaves + 1, linear and flat
     if count > _MAX_NODES or leaves > _MAX_LEAVES or config.eager or expr.failing and _shows_at_once(expr, compute, numel, device, refs):
         return None
@@ -258,12 +258,15 @@ def _operand(t, shape, numel, strides, flat):
         number = _number(t)
         if number is not None:
             return number, 0, 0, True
-    return (st.buf, t.dtype, t._offset, strides), 0, 1, flat
+    return (st.buf if st.__class__ is Storage else st.leaf(), t.dtype, t._offset, strides), 0, 1, flat
 
 
 def _number(t):
     """The one element of a tensor that only the host has, which then need not be sent; None where a Python number is not the same."""
-    value = np.frombuffer(t._storage.mirror, t.dtype.np, 1, t._offset * t.dtype.itemsize)[0]
+    values = mirror.told(t._storage)
+    if values is None:
+        return None
+    value = np.frombuffer(values, t.dtype.np, 1, t._offset * t.dtype.itemsize)[0]
     if t.dtype.category == dt.FLOAT:
         return float(value)
     return int(value) if t.dtype.category == dt.INT and -_EXACT < value < _EXACT else None

@@ -7,18 +7,19 @@ import operator
 import numpy as np
 
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.limits import check_written
-from ..core.shape import Size, contiguous_strides
+from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..core.warn import warn
 from ..graph.node import Storage
 from ..graph.op import REGISTRY
 from ..runtime import capture
-from . import later, wrapped
+from . import foreign, later, wrapped
 from .declare import view
 from .device import public
 from .grad_mode import state
 from .inplace import apply_inplace, put, refuse_overlap
-from .tensor import Tensor
+from .tensor import Tensor, view_of
 
 
 # -- basic indexing is a view ---------------------------------------------------------------------------------------------------------
@@ -297,9 +298,52 @@ def _only_tensors(x, index):
     return [*found, *[None] * (len(shape) - len(found))]
 
 
+_ways: dict = symbols.kept()           # (shape, strides, None or the length and step of a slice) of a part along the first dimension -> see ``_part_of``
+
+
+def _part_of(x, key):
+    """(size of the first dimension, step along it, shape, strides, number of elements, whether these lie densely) of one element of it, or of a slice."""
+    shape, strides, length, step = key
+    if not shape:
+        return None
+    lead, ahead = ((), ()) if length is None else ((length,), (strides[0] * step,))
+    sizes, steps = Size((*lead, *shape[1:])), (*ahead, *strides[1:])
+    if len(_ways) > _MOST_WAYS:
+        _ways.clear()
+    _ways[key] = found = shape[0], strides[0], sizes, steps, sizes.numel(), is_contiguous(sizes, steps)
+    return found
+
+
+def _part(x, index):
+    """``x[index]`` for an int or a slice of a tensor without history, in fewer steps; None where it is not that simple."""
+    shape = x.shape
+    if index.__class__ is int:
+        start, key = index, (shape, x._strides, None, 1)
+    else:
+        step = index.step
+        if not shape or step is not None and (step.__class__ is not int or step < 1):
+            return None
+        start, stop, step = index.indices(shape[0])
+        key = shape, x._strides, max(0, -(-(stop - start) // step)), step
+    size, step, shape, strides, numel, dense = _ways.get(key) or _part_of(x, key) or _NOTHING
+    if start < 0:
+        start += size
+    if not 0 <= start < size and (index.__class__ is int or start != size):
+        return None
+    offset = x._offset + start * step
+    return view_of(x, shape, strides, offset, numel, offset == 0 and dense)
+
+
+_MOST_WAYS, _NOTHING = 1 << 14, (-1, 0, (), (), 0, False)
+
+
 def getitem(x, index):
     """``x[index]``: a view for ints (integer tensors of rank 0, too), slices, None and Ellipsis; a copy as soon as any other tensor, a list or mask takes part."""
-    view = _basic(x, index)
+    view = None
+    if (index.__class__ is int or index.__class__ is slice) and x.__class__ is Tensor and not x._rg and foreign.early is None and symbols.tracing is None:
+        view = _part(x, index)
+    if view is None:
+        view = _basic(x, index)
     if view is not None:
         return view
     if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device \

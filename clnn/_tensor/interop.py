@@ -284,7 +284,7 @@ def from_numpy(array) -> Tensor:
     """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"expected np.ndarray (got {type(array).__name__})")
-    if any([s < 0 for s in array.strides]):
+    if min(array.strides, default=0) < 0:
         raise ValueError("At least one stride in the given numpy array is negative, and tensors with negative strides are not currently supported. "
                          "(You can probably work around this by making a copy of your array  with array.copy().) ")
     device = resolve(None)

@@ -137,7 +137,7 @@ def _place(ref, node, tensors, sources):
         return ref
     for i, (t, source) in enumerate(zip(tensors, sources)):
         if ref[0] is source:
-            same = ref[1] is t.dtype and ref[3] == _over(t, node.shape)[0] and ref[2] == (0 if source.__class__ is Node else t._offset)
+            same = ref[1] is t.dtype and ref[3] == _over(t, node.shape)[0] and ref[2] == (0 if isinstance(source, Node) else t._offset)
             return (i,) if same else None
     return None
 

@@ -16,6 +16,8 @@ SIZE = 624                      # words of the state
 WIDE = 1 << 28                  # whole numbers below a bound from here on take 64 bits
 _NEAR = 1 << 17                 # words that the host passes over sooner than it waits for a device
 _FEW = 32                       # numbers that are sooner made one by one
+_SOME = 256                     # numbers from [0, 1) up to which all that the state has are made at once
+_LOW24, _STEP24 = np.uint32(0xFFFFFF), np.float32(2.0 ** -24)
 _SEED, _UNKNOWN = -1, -2         # in place of how many words the host has passed: the seed is to be taken, or the state read from the device
 _NONE = np.empty(0, np.uint32)
 _LOW53 = np.uint64((1 << 53) - 1)
@@ -43,15 +45,17 @@ class Twister:
     """One sequence.
 
     ``count`` is how many words were drawn since it was seeded, ``there`` how many the device's ``mirror`` has passed; ``spare`` is the second of a pair of
-    normal numbers whose first was asked for alone.
+    normal numbers whose first was asked for alone; ``short``: how many draws in a row were short ones of a device.
     """
 
-    __slots__ = ("seed", "count", "spare", "mirror", "there", "lock", "_host", "_here", "_rest", "_mark")
+    __slots__ = ("seed", "count", "spare", "mirror", "there", "lock", "_host", "short", "_here", "_rest", "_mark", "_units")
 
     def __init__(self, seed):
         self.seed, self.count, self.spare, self.mirror, self.there = seed, 0, None, None, -1
+        self.short = 0
         self.lock, self._host, self._here, self._mark = threading.RLock(), None, _SEED, None
         self._rest = _NONE                      # what is left of the state's words
+        self._units = None                      # these, from some time on, as numbers from [0, 1)
 
     def restart(self, seed):
         """Begin the sequence of another seed."""
@@ -76,7 +80,7 @@ class Twister:
         elif behind:
             if self._here == _SEED:
                 host.seed(self.seed & 0xFFFFFFFF)
-                self._here, self._rest, behind = 0, _NONE, self.count
+                self._here, self._rest, self._units, behind = 0, _NONE, None, self.count
             while behind > 0:
                 self._next(min(behind, 1 << 20))
                 behind -= 1 << 20
@@ -84,6 +88,7 @@ class Twister:
 
     def _return(self, words, place):
         self._host.set_state(("MT19937", words, place))
+        self._units = None
         self._rest, self._here = self._host.randint(0, 1 << 32, SIZE - place, np.uint32) if place < SIZE else _NONE, self.count
 
     def _next(self, n):
@@ -91,7 +96,7 @@ class Twister:
         rest = self._rest
         if n > len(rest):
             more = self._host.randint(0, 1 << 32, -(-(n - len(rest)) // SIZE) * SIZE, np.uint32)
-            rest = np.concatenate((rest, more)) if len(rest) else more
+            rest, self._units = np.concatenate((rest, more)) if len(rest) else more, None
         self._rest = rest[n:].copy() if n > SIZE else rest[n:]          # not a view that keeps many words
         self._here += n
         return rest[:n]
@@ -110,6 +115,18 @@ class Twister:
         drawn.words += n
         return got
 
+    def units(self, n):
+        """The next ``n`` words as uniform numbers from [0, 1) in steps of 2^-24, float32."""
+        with self.lock:
+            words = self.words(n)
+            if n > _SOME:
+                return (words & _LOW24).astype(np.float32) * _STEP24
+            left, units = len(self._rest), self._units
+            if units is None or len(units) < left + n:
+                units = self._units = (np.concatenate((words, self._rest)) & _LOW24).astype(np.float32) * _STEP24
+            end = len(units) - left
+            return units[end - n:end]
+
     def wide(self, n):
         """The next ``n`` numbers of 64 bits, of two words each, the upper one first."""
         pairs = self.words(2 * n).astype(np.uint64).reshape(n, 2)
@@ -125,14 +142,16 @@ class Twister:
             got = [] if self.spare is None or not n else [self.spare]
             if got:
                 self.spare = None
-            u = self.doubles((n - len(got) + 1) // 2 * 2)
+            count = (n - len(got) + 1) // 2 * 2
             if n < _FEW:
-                u = u.tolist()
+                words = self.words(2 * count).tolist()
+                u = [((high & 0x1FFFFF) << 32 | low) * 2.0 ** -53 for high, low in zip(words[::2], words[1::2])]
                 for turn, share in zip(u[::2], u[1::2]):
                     radius, angle = math.sqrt(-2.0 * math.log1p(-share)), 2.0 * math.pi * turn
                     got += radius * math.cos(angle), radius * math.sin(angle)
                 got = np.array(got)
             else:
+                u = self.doubles(count)
                 radius, angle = np.sqrt(-2.0 * np.log1p(-u[1::2])), 2.0 * math.pi * u[::2]
                 got = np.concatenate((got, np.stack((radius * np.cos(angle), radius * np.sin(angle)), 1).reshape(-1)))
             if len(got) > n:
@@ -224,6 +243,11 @@ def integers(sequence, bound, n, wide=None):
 def permutation(sequence, n):
     """The numbers below ``n`` in random order, as a list (Fisher & Yates)."""
     order = list(range(n))
+    if n <= _FEW:
+        for i, word in enumerate(sequence.words(max(0, n - 1)).tolist()):
+            j = i + word % (n - i)
+            order[i], order[j] = order[j], order[i]
+        return order
     for i, j in enumerate((np.arange(n - 1) + sequence.words(n - 1) % np.arange(n, 1, -1, np.uint32)).tolist() if n > 1 else ()):
         order[i], order[j] = order[j], order[i]
     return order

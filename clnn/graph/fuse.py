@@ -61,7 +61,7 @@ class Group:
                 self.kinds.append("long" if place in expr.longs else compute.acc)
             else:
                 source, dtype, offset, strides = ref
-                if source.__class__ is Node:
+                if isinstance(source, Node):
                     if source.buf is None:
                         at = self.index.get(source)
                         operands.append(self.visit(source) if at is None else at)

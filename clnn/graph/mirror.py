@@ -15,30 +15,32 @@ import sys
 import numpy as np
 
 from ..runtime.sharing import address
-from .node import Storage
+from . import node
+from .node import Storage, Values
 
 LARGEST = 640 << 10     # bytes: comparing more takes as long as waiting for the device does
 COPIED = 1 << 14        # bytes: a copy of a result takes no longer than finding its buffer's place, and operators seldom come back to it
 _differ = (ctypes.cdll.msvcrt if os.name == "nt" else ctypes.CDLL(None)).memcmp
 _differ.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 _bytes_at = ctypes.string_at
-_slot, _refcount = Storage.__dict__["buf"], sys.getrefcount
+_slot, _refcount, _new = Storage.__dict__["buf"], sys.getrefcount, object.__new__
 
 
 class Mirror:
-    """The array, and what its bytes were when they last went to the device or came from there.
+    """The array, and what its bytes (``known``) were when they last went to the device or came from there; None of an array that nobody read yet.
 
     Args:
         host: the bytes, an array of ``uint8``; None: those of ``span``, of which an array is made when one is needed.
         span: what ``host`` lies over; None if it has memory of its own.
     """
 
-    __slots__ = ("_host", "span", "known", "place")
+    __slots__ = ("_host", "span", "known", "place", "nbytes")
 
     def __init__(self, host, span=None):
-        self._host, self.span = host, span
-        self.place, nbytes = (address(host), host.nbytes) if span is None else (span.address, span.nbytes)
-        self.known = _bytes_at(self.place, nbytes)
+        self._host, self.span, self.known = host, span, None
+        self.place, self.nbytes = (address(host), host.nbytes) if span is None else (span.address, span.nbytes)
+        if span is None or span.others:
+            self.now()
 
     @property
     def host(self):
@@ -48,12 +50,12 @@ class Mirror:
 
     def now(self) -> bytes:
         """What the bytes are, which is known from now on."""
-        self.known = _bytes_at(self.place, len(self.known))
-        return self.known
+        self.known = known = _bytes_at(self.place, self.nbytes)
+        return known
 
     def changed(self) -> bool:
         """Whether the program wrote to the array."""
-        return _differ(self.place, self.known, len(self.known)) != 0
+        return self.known is None or _differ(self.place, self.known, self.nbytes) != 0
 
     def watched(self) -> bool:
         """Whether the program still has an array on these bytes."""
@@ -70,7 +72,10 @@ class Mirror:
 
 
 class Unsent(Storage):
-    """A storage whose values only the host has, as the bytes ``mirror``, until somebody asks for its buffer: from then on it is one like others."""
+    """A storage whose values only the host has, as the bytes ``mirror``, until somebody asks for its buffer: from then on it is one like others.
+
+    Once an operator was recorded on it, ``mirror`` is the :class:`~clnn.graph.node.Values` that this reads.
+    """
 
     __slots__ = ()
 
@@ -78,11 +83,19 @@ class Unsent(Storage):
     def buf(self):
         values, device = self.mirror, self.device
         if values is not None:
-            buf = device.send(values)
+            buf = values.buf if values.__class__ is Values else device.send(values)
             with device.lock:
                 if self.__class__ is Unsent:            # no other thread was faster
                     self.buf = buf
         return self.buf
+
+    def leaf(self):
+        values, device = self.mirror, self.device
+        if values is None or device.records():
+            return self.buf
+        if values.__class__ is not Values:
+            values = self.mirror = Values(device, values)
+        return values
 
     @buf.setter
     def buf(self, value):
@@ -100,7 +113,8 @@ def unsent(device, values: bytes) -> Storage:
 def told(storage):
     """The bytes of a storage, where the host knows them without asking the device; else None."""
     if storage.__class__ is Unsent:
-        return storage.mirror
+        values = storage.mirror
+        return values.values if values.__class__ is Values else values
     return storage.note() if storage.__class__ is Mirrored else None
 
 
@@ -123,13 +137,31 @@ class Mirrored(Storage):
         """The values as they are now."""
         device = self.device
         if device.records():
-            device.recording.follow(self, _slot.__get__(self))
-            return _slot.__get__(self)
-        values, buf = self.note(), _slot.__get__(self)
+            device.recording.follow(self, self._held())
+            return self._held()
+        values, buf = self.note(), self._held()
         if buf is None:
             buf = device.send(values)
             _slot.__set__(self, buf)
         return buf if self.mirror.watched() else _plain(self, buf)
+
+    def _held(self):
+        """The buffer that was made last, None without one."""
+        buf = _slot.__get__(self)
+        if buf.__class__ is Values:
+            buf = buf.buf
+            _slot.__set__(self, buf)
+        return buf
+
+    def leaf(self):
+        device = self.device
+        if device.records():
+            return self.buf
+        values, leaf = self.note(), _slot.__get__(self)
+        if leaf is None:
+            leaf = Values(device, values)
+            _slot.__set__(self, leaf)
+        return leaf
 
     @buf.setter
     def buf(self, value):
@@ -139,7 +171,7 @@ class Mirrored(Storage):
         if not mirror.watched():
             _plain(self, value)
             return
-        mirror.tell(self.device.read(value, len(mirror.known)))
+        mirror.tell(self.device.read(value, mirror.nbytes))
         _slot.__set__(self, value)
 
     @property
@@ -157,8 +189,10 @@ def _plain(storage, buf):
 
 def of_span(device, span, host=None) -> Storage:
     """A storage that is one with ``host``, the bytes of an array, which ``span`` keeps; by default all of them."""
-    storage = Storage(device, span.nbytes)
-    follow(storage, host, span)
+    storage = _new(Mirrored)
+    storage.device, storage.nbytes, storage.mirror, storage.pinned = device, span.nbytes, Mirror(host, span), False
+    storage.version = 0 if node.births is None else node.births()
+    _slot.__set__(storage, None)
     return storage
 
 

@@ -39,6 +39,10 @@ class Storage:
             realize(self)
         return self.buf
 
+    def leaf(self):
+        """What an operator reads that is recorded now: the buffer, or the values that will be sent to one."""
+        return self.buf
+
     def size(self):
         return self.nbytes
 
@@ -87,6 +91,26 @@ class Node:
         self.reduce = None
 
 
+class Values(Node):
+    """What an operator reads of the host: bytes that go to the device when somebody asks for their buffer."""
+
+    __slots__ = ("values",)
+    args, reduce = (), None
+
+    def __init__(self, device, values):
+        self.device, self.values = device, values
+
+    @property
+    def buf(self):
+        if self.values is not None:
+            with self.device.lock:
+                if self.values is not None:                     # no other thread was faster
+                    _buf.__set__(self, self.device.send(self.values))
+                    self.values = None
+        return _buf.__get__(self)
+
+
+_buf = Node.__dict__["buf"]
 _ref, _new = weakref.ref, object.__new__
 _recent: deque = deque(maxlen=1 << 14)      # references to the storages that were given a node, for ``realize_all``; bounded
 

@@ -73,7 +73,7 @@ class Call:
         buf = device.alloc(storage.nbytes)
         if node.numel and not self._fused(device, node, buf):
             source, dtype, offset, strides = node.args[0]
-            if source.__class__ is Node:
+            if isinstance(source, Node):
                 if source.buf is None:
                     realize(owner_of(source))
                 source = source.buf
@@ -88,7 +88,7 @@ class Call:
     def _fused(self, device, node, buf) -> bool:
         """Reduce what is pending to ``buf`` as it is computed; False where it has to be in memory: somebody else needs it, or one kernel would not do."""
         source = node.args[0][0]
-        if source.__class__ is not Node or source.buf is not None or source.reduce is not None or _kept(source):
+        if not isinstance(source, Node) or source.buf is not None or source.reduce is not None or _kept(source):
             return False
         key, reads, numbers, nodes = told(source)
         if source.count > LONG:
@@ -127,7 +127,7 @@ class Call:
         """The instructions that compute the elements: of what is pending, else a plain load."""
         source, dtype, offset, strides = node.args[0]
         group = Group()
-        if source.__class__ is Node:
+        if isinstance(source, Node):
             if source.buf is None:
                 if source.shape != self.shape:
                     reshape_node(source, self.shape)

@@ -66,7 +66,7 @@ def reads_beside(node: Node, buf, region, target) -> int:
                 if begin * size < end and first < (begin + 1 + sum([(k - 1) * s for k, s in zip(n.shape, steps)])) * size:
                     return -1
                 count += 1
-            elif source.__class__ is Node:
+            elif isinstance(source, Node):
                 if source.buf is buf:
                     return -1
                 if id(source) not in seen:

@@ -35,7 +35,7 @@ def _tell(node, key, reads, numbers, nodes):
             key.append(None)
         else:
             source = ref[0]
-            if source.__class__ is Node:
+            if isinstance(source, Node):
                 if source.buf is None:
                     at = nodes.get(source)
                     if at is None:
@@ -62,7 +62,7 @@ def varied(node, key, made):
             next(key)
         else:
             source = ref[0]
-            if source.__class__ is Node:
+            if isinstance(source, Node):
                 if source.buf is None:
                     at = made.get(source)
                     ref = (varied(source, key, made) if at is None else at, *ref[1:])

@@ -29,7 +29,7 @@ def behind_relu(g, x):
         return None
     operands = []
     for ref in node.args:
-        if ref.__class__ is not tuple or ref[0].__class__ is Node or ref[1] is not x.dtype or tuple(ref[3]) != x._strides:
+        if ref.__class__ is not tuple or isinstance(ref[0], Node) or ref[1] is not x.dtype or tuple(ref[3]) != x._strides:
             return None
         base = make(Storage(node.device, ref[0].size, ref[0]), g.shape, x.dtype, g._numel)
         operands.append(make_view(base, g.shape, x._strides, ref[2]))

@@ -71,20 +71,21 @@ def check_rows(op, dim, size, count):
 
 # -- reading ------------------------------------------------------------------------------------------------------------------------
 
-def read_rows(x, index, out_shape, B, D, R, wrap, err):
-    """out[b, n] = x[b, index[n]] for contiguous ``x`` and ``index``."""
+def read_rows(x, index, out_shape, B, D, R, wrap, err, pitch=None):
+    """out[b, n] = x[b, index[n]] for contiguous ``x`` and ``index``. Where B is 1, rows may lie ``pitch`` elements apart, overlapping or with gaps."""
+    pitch = R if pitch is None else pitch
     device, N = x._storage.device, index._numel
     out = empty(out_shape, x.dtype, device)
     if out._numel == 0:
         return out
     if not device.is_cpu:
-        U, per = wider(x.dtype, R, x._offset) if R >= 16 else (width(x.dtype), 1)
+        U, per = wider(x.dtype, R, x._offset, pitch) if R >= 16 else (width(x.dtype), 1)
         params = dict(U=U, TI=index.dtype, WRAP=wrap, LOOP=False)
-        return _by_columns(device, "indexing/select", params, (x, out), per, index, B, D, N, R // per, (), err, R >= 16)
+        return _by_columns(device, "indexing/select", params, (x, out), per, index, B, N, R // per, (D, N, R // per, 0, pitch // per), err, R >= 16)
     params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=True, WIDE=False, E=1)
     chunk = max(1, 4096 // R, -(-N * B // (16 * device.compute_units)) if R < 4096 else 1)
     gs, ls = (-(-N // chunk), B), (1, 1)
-    run(device, "indexing/select", params, gs, ls, x, index, out, D, N, R, chunk, device.error_buffer, err,
+    run(device, "indexing/select", params, gs, ls, x, index, out, D, N, R, chunk, pitch, device.error_buffer, err,
         touched=2 * out._numel * x.dtype.itemsize + N * index.dtype.itemsize)
     return out
 
@@ -97,7 +98,7 @@ def read_elements(x, index, B, D, N, R, wrap, err):
         return out
     params = dict(U=width(x.dtype), TI=index.dtype, WRAP=wrap, LOOP=device.is_cpu)
     if not device.is_cpu:
-        return _by_columns(device, "indexing/gather", params, (x, out), 1, index, B, D, N, R, (0,), err, R >= 32)
+        return _by_columns(device, "indexing/gather", params, (x, out), 1, index, B, N, R, (B, D, N, R, 0, 0), err, R >= 32)
     # Of a block of columns, what all rows read stays in a cache.
     wide = _COLUMNS if R >= 2 * _COLUMNS and N * 8 >= D and D * R * x.dtype.itemsize >= _CACHE else R
     chunk = max(1, 16384 // wide)
@@ -106,10 +107,10 @@ def read_elements(x, index, B, D, N, R, wrap, err):
     return out
 
 
-def _by_columns(device, path, params, operands, per, index, B, D, N, R, rest, err, wide):
+def _by_columns(device, path, params, operands, per, index, B, N, R, sizes, err, wide):
     """Launch a kernel of GPUs that reads by index: work-items side by side along R where ``wide``, each with E indices, which a GPU that is full reads together.
 
-    ``operands``: (x, out), of which the kernel sees ``per`` elements as one; ``rest``: what it takes behind the chunk, which is for CPUs.
+    ``operands``: (x, out), of which the kernel sees ``per`` elements as one; ``sizes``: the numbers that it takes.
     """
     x, out = operands
     E = _EACH if B * N * R >= device.compute_units * 2048 * _EACH else 1
@@ -120,7 +121,6 @@ def _by_columns(device, path, params, operands, per, index, B, D, N, R, rest, er
     else:
         local = local_of(N * R, device)
         gs, ls = (-(-N * R // (E * local)) * local, B), (local, 1)
-    sizes = (B, D, N, R, 0, *rest) if rest else (D, N, R, 0)
     run(device, path, dict(WIDE=wide, E=E, **params), gs, ls, x._storage, x._offset // per, index, out._storage, out._offset // per, *sizes,
         device.error_buffer, err, touched=out._numel * (2 * x.dtype.itemsize + index.dtype.itemsize))
     return out

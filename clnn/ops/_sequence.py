@@ -6,13 +6,14 @@ that reads them.
 from __future__ import annotations
 
 import math
+from array import array
 
 import numpy as np
 
 from .._tensor import foreign
 from .._tensor.declare import elementwise
 from .._tensor.dispatch import run
-from .._tensor.interop import from_array, read
+from .._tensor.interop import from_array, from_bytes, read
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
@@ -24,11 +25,12 @@ from ..runtime import launch as launcher
 from ..runtime.device import Device
 
 _HOST = 1 << 13         # words up to this cost the host less than two launches do, if it stands where the sequence does
+_IN_A_ROW = 4           # short draws by a device in a row, with which a state that it has taken is not yet worth the host's while
 _COINS = 1 << 8         # words that become ones and zeros, which takes one launch
 _FEW = 16               # fewer normal numbers than these PyTorch draws in doubles, pair by pair
 _NUMPY = 1 << 9         # normal numbers up to this NumPy makes sooner than a launch does
 _BLOCKS = 1 << 10       # blocks of 16 normal numbers per work-item
-_LOW24, _STEP24 = np.uint32(0xFFFFFF), np.float32(2.0 ** -24)
+_ONE, _MINUS_TWO, _TURN = np.float32(1), np.float32(-2), np.float32(2 * math.pi)
 _plain = dict(method=False, inplace=False, gradcheck=False)
 
 
@@ -58,7 +60,14 @@ class _Mirror:
 
 def _by_host(sequence, words, limit=_HOST) -> bool:
     """Whether NumPy draws so many words."""
-    return words <= limit and sequence.on_host or not words
+    if words > limit or not words:
+        return not words
+    if not sequence.on_host:
+        sequence.short += 1
+        if sequence.short <= _IN_A_ROW:
+            return False
+        sequence.short = 0                                  # the host goes where the device stands, and stays until much is drawn
+    return True
 
 
 def _words(sequence, n, device):
@@ -72,6 +81,8 @@ def _on_device(sequence, device, words, draw, *args):
     """What ``draw`` makes of the next ``words`` words, from the state on the device."""
     with sequence.lock:
         sequence.settle()
+        if words > _HOST:
+            sequence.short = 0
         mirror = sequence.mirror
         if mirror is None or sequence.there != sequence.count or mirror.state._storage.device is not device:
             state, place = sequence.state()
@@ -104,6 +115,7 @@ def _as(storage, shape, row) -> Tensor:
 
 _unit24 = elementwise("_unit24", "words", "clnn_unit24(words)", dtypes=(dt.float32,), doc="Words as numbers from [0, 1).", **_plain)
 _unit53 = elementwise("_unit53", "words", "clnn_unit53(words)", dtypes=(dt.float64,), doc="Pairs of words as numbers from [0, 1).", **_plain)
+_spread = elementwise("_spread", "drawn, range, low", "fma(drawn, range, low)", dtypes=(dt.float32, dt.float64), doc="Numbers from [0, 1) in another range.", **_plain)
 _modulo32 = elementwise("_modulo32", "words, low, range", "(low + clnn_modulo32(words, range))", dtypes=(dt.int64,), doc="Words as whole numbers.", **_plain)
 _modulo64 = elementwise("_modulo64", "words, low, range", "(low + clnn_modulo64(words, range))", dtypes=(dt.int64,), doc="Pairs of words as whole numbers.", **_plain)
 
@@ -112,20 +124,21 @@ def _moved(drawn, mean, std):
     return drawn if mean == 0 and std == 1 else drawn * std + mean
 
 
-def _sent(array, device, row):
-    """``array`` as a tensor of dtype ``row``: float32, which most are, without a look for numbers beyond."""
-    return from_array(array.astype(np.float32), device) if row is dt.float32 else from_array(array, device, row)
+def _sent(values, device, row):
+    """An array as a tensor of dtype ``row``: float32, which most are, without a look for numbers beyond."""
+    return from_array(values.astype(np.float32), device) if row is dt.float32 else from_array(values, device, row)
 
 
-def _singles(sequence, n):
-    return (sequence.words(n) & _LOW24).astype(np.float32) * _STEP24
+def _told(values, shape, row, device):
+    """A tensor of a device that is followed, of numbers in memory as those of dtype ``row`` are."""
+    return from_bytes(values.tobytes(), shape, row, device) if len(values) else empty(shape, row, device)
 
 
 def singles(sequence, shape, device) -> Tensor:
     """Uniform numbers from [0, 1) in steps of 2^-24."""
     n = shape.numel()
     if _by_host(sequence, n):
-        return from_array(_singles(sequence, n).reshape(shape), device)
+        return from_array(sequence.units(n).reshape(shape), device)
     return _unit24(_as(_words(sequence, n, device), shape, dt.float32))
 
 
@@ -140,16 +153,21 @@ def doubles(sequence, shape, device) -> Tensor:
 
 def uniform(sequence, shape, row, device, low=0.0, high=1.0) -> Tensor:
     """Uniform numbers from [low, high)."""
-    if row is dt.float32 and _by_host(sequence, shape.numel()):
-        drawn = _singles(sequence, shape.numel())
-        if (low, high) != (0.0, 1.0):
-            drawn = drawn * np.float32(high - low) + np.float32(low)
-        return from_array(drawn.reshape(shape), device)
+    n = shape.numel()
+    if row is dt.float32 and _by_host(sequence, n):
+        drawn = sequence.units(n)
+        if low != 0 or high != 1:
+            low, high = np.float32(low), np.float32(high)
+            drawn = (drawn.astype(np.float64) * (high - low) + low).astype(np.float32)           # as one operation of float32 rounds
+        return _told(drawn, shape, row, device)
     drawn = doubles(sequence, shape, device) if row is dt.float64 else singles(sequence, shape, device)
+    if row.itemsize > 2:
+        if low != 0 or high != 1:
+            low, high = drawn.dtype.np.type(low), drawn.dtype.np.type(high)
+            drawn = _spread(drawn, float(high - low), float(low))
+        return drawn
     if (low, high) != (0.0, 1.0):
         drawn = drawn * (high - low) + low
-    if row.itemsize > 2:
-        return drawn
     drawn = drawn.to(row)
     return REGISTRY["where"].fn(drawn < high, drawn, low)       # what is rounded up to the end starts again, as in PyTorch
 
@@ -160,8 +178,8 @@ def normal(sequence, shape, row, device, mean=0.0, std=1.0) -> Tensor:
     if n < _FEW:
         return _sent(_moved(sequence.normals(n), mean, std).reshape(shape), device, row)
     if row is dt.float32 and _by_host(sequence, n, _NUMPY):
-        drawn = _singles(sequence, n + 16 * (n % 16 > 0))
-        return from_array(_moved(_few_blocks(drawn, n), np.float32(mean), np.float32(std)).reshape(shape), device)
+        drawn = sequence.units(n + 16 * (n % 16 > 0))
+        return _told(_moved(_few_blocks(drawn, n), np.float32(mean), np.float32(std)), shape, row, device)
     if row is dt.float64:
         drawn = _blocks64(doubles(sequence, Size((n + 16 * (n % 16 > 0),)), device), n) * std + mean
     elif row is dt.float32:
@@ -173,14 +191,25 @@ def normal(sequence, shape, row, device, mean=0.0, std=1.0) -> Tensor:
 
 
 def _few_blocks(drawn, n):
-    out = np.empty(n, np.float32)
-    blocks = [(drawn, 0, n // 16 * 16)] + [(drawn[n:], n - 16, n)] * (n % 16 > 0)
-    for u, start, end in blocks:
-        u, to = u[:end - start].reshape(-1, 2, 8), out[start:end].reshape(-1, 2, 8)
-        radius, angle = np.sqrt(np.float32(-2) * np.log(np.float32(1) - u[:, 0])), np.float32(2 * math.pi) * u[:, 1]
-        np.multiply(radius, np.cos(angle), to[:, 0])
-        np.multiply(radius, np.sin(angle), to[:, 1])
-    return out
+    """The last block is of the last 16 numbers. Calls of NumPy are what this costs, so they are as few as can be, and of memory that lies densely."""
+    whole = n // 16 * 16
+    parts = np.empty((2, -(-n // 16), 8), np.float32)
+    blocks = parts.transpose(1, 0, 2)
+    blocks[:whole // 16] = drawn[:whole].reshape(-1, 2, 8)
+    if n > whole:
+        blocks[-1] = drawn[n:].reshape(2, 8)
+    radius, angle = parts
+    np.subtract(_ONE, radius, radius)
+    np.log(radius, radius)
+    np.multiply(radius, _MINUS_TWO, radius)
+    np.sqrt(radius, radius)
+    np.multiply(angle, _TURN, angle)
+    across = np.cos(angle)
+    np.sin(angle, angle)
+    np.multiply(angle, radius, angle)
+    np.multiply(across, radius, radius)
+    out = blocks.reshape(-1)
+    return out if n == whole else np.concatenate((out[:n - 16], out[whole:]))
 
 
 def _floats(words):
@@ -217,6 +246,8 @@ def integers(sequence, low, span, shape, row, device, wide=None) -> Tensor:
     """Whole numbers from ``low`` on, ``span`` of them."""
     n = shape.numel()
     wide = span >= twister.WIDE if wide is None else wide
+    if 0 < n < _FEW and not wide and row is dt.int64 and _by_host(sequence, n):
+        return from_bytes(array("q", [low + word % span for word in sequence.words(n).tolist()]).tobytes(), shape, row, device)
     if _by_host(sequence, n << wide):
         drawn = twister.integers(sequence, span, n, wide)
         return from_array((drawn.view(np.uint64) + np.uint64(low & rng.MASK)).view(np.int64).reshape(shape), device, row)
@@ -248,7 +279,7 @@ def exponential(sequence, shape, device) -> Tensor:
 def permutation(sequence, n, device):
     """The numbers below ``n`` in random order."""
     if n <= _FEW * _FEW:
-        return from_array(np.asarray(twister.permutation(sequence, n), np.int64), device)
+        return _told(array("q", twister.permutation(sequence, n)), Size((n,)), dt.int64, device)
     order = empty((n,), dt.int64, device)
     run(device, "random/permutation", {}, (1,), (1,), _as(_words(sequence, n - 1, device), Size((n - 1,)), dt.int32), order, n)
     return order

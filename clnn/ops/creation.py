@@ -37,6 +37,11 @@ def as_size(size) -> Size:
     """A shape from ``f(2, 3)``, ``f((2, 3))`` or ``f(Size)``."""
     if len(size) == 1 and isinstance(size[0], (tuple, list)):
         size = size[0]
+    for s in size:
+        if s.__class__ is not int or s < 0:
+            break
+    else:
+        return Size(size)
     try:
         got = Size(index(s) for s in size)
     except TypeError:

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from .._tensor.dispatch import broadcast, in_order_of, memory_order, plain, run
 from .._tensor.grad_mode import state
 from .._tensor.indexing import tracked
 from .._tensor.inplace import type_name
-from .._tensor.interop import from_array
+from .._tensor.interop import from_array, from_bytes
 from .._tensor.repeat import repeated
 from .._tensor.splice import Spliced
 from .._tensor.tensor import Tensor, empty, make
@@ -43,6 +44,24 @@ def _index_rows(input, index, shape, first, count, wrap, what):
 
 
 _index_rows.op.grad_name = "IndexBackward0"
+
+
+@kernel("_rows_at", complex=True, method=False, repeat=True)
+def _rows_at(input, index, shape, pitch):
+    """Rows of ``shape``, elements that lie one after the other in the vector ``input``, of which row n begins at element ``pitch * index[n]``."""
+    R, device = Size(shape).numel(), input._storage.device
+    D = (input._numel - R) // pitch + 1
+    return _scatter.read_rows(input, index, Size((index._numel, *shape)), 1, D, R, False, _scatter.code(device, "stack", 0, D), pitch)
+
+
+def rows_at(buf, dtype, device, begins, shape):
+    """A tensor of rows of ``shape`` of a buffer, of which each begins at the element that ``begins`` has for it."""
+    whole = make(Storage(device, buf.size, buf), Size((buf.size // dtype.itemsize,)), dtype, buf.size // dtype.itemsize)
+    pitch = max(1, Size(shape).numel())
+    if any([at % pitch for at in begins]):
+        pitch = 1
+    index = from_bytes(array("q", [at // pitch for at in begins]).tobytes(), Size((len(begins),)), dt.int64, device)
+    return _rows_at(whole, index, shape, pitch)
 
 
 @kernel("_add_rows", complex=True, method=False, repeat="whole", vjp=dict(

@@ -2,7 +2,8 @@
 <%namespace name="ix" file="/indexing/row.cl.mako"/>\
 ## out[b, n, :] = x[b, index[n], :]: whole rows by number, whatever their dtype.
 ##
-## x (B, D, R), index (N), out (B, N, R), all contiguous. Out-of-range indices report through err and read row 0.
+## x (B, D, R) with `pitch` elements from one row to the next, R unless B is 1; index (N) and out (B, N, R) contiguous. Out-of-range indices report
+## through err and read row 0.
 ## Geometry: LOOP global (ceil(N / chunk), B), one work-item copies chunk rows;
 ##           WIDE global (R, ceil(N / E), B), local (any, any, 1), each work-item copies one column of E rows a group apart;
 ##           else global (ceil(N * R / E), B), local (any, 1), likewise E elements.
@@ -19,17 +20,17 @@ ${ix.pick(U, TI, WRAP)}
 ${ix.move(U)}
 % endif
 __kernel void index_rows(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const long D, const long N, const long R, const long chunk,
-                         __global int* err, const int code) {
+                         const long pitch, __global int* err, const int code) {
     PTR_IN(${U}, x); PTR_IN(${TI.c}, index); PTR_OUT(${U}, out);
 % if LOOP:
     const long b = get_global_id(1), n0 = get_global_id(0) * chunk, n1 = min(N, n0 + chunk);
-    if (R == 1) {
+    if (R == 1 && pitch == 1) {
         clnn_pick(out + b * N + n0, x + b * D, index + n0, n1 - n0, D, 1, 0, err, code);
         return;
     }
     for (long n = n0; n < n1; n++) {
         const long row = clnn_row(index[n], D, err, code);
-        clnn_move(out + (b * N + n) * R, x + (b * D + row) * R, R);
+        clnn_move(out + (b * N + n) * R, x + (b * D + row) * pitch, R);
     }
 % else:
 % if WIDE:
@@ -53,7 +54,7 @@ __kernel void index_rows(IN(${U}, x), IN(${TI.c}, index), OUT(${U}, out), const 
 #pragma unroll
     for (int e = 0; e < ${E}; e++) {
         const long n = min(n0 + e * high, count - 1);
-        got[e] = x[(b * D + row[e]) * R + ${"r" if WIDE else "(R == 1 ? 0 : n % R)"}];
+        got[e] = x[(b * D + row[e]) * pitch + ${"r" if WIDE else "(R == 1 ? 0 : n % R)"}];
     }
 #pragma unroll
     for (int e = 0; e < ${E}; e++) {

@@ -1,6 +1,8 @@
 """Sequences of different lengths in one tensor. T steps, B sequences, ``*`` the shape of an element."""
 from collections import namedtuple
 
+import numpy as np
+
 import clnn
 from clnn._tensor.tensor import Tensor
 
@@ -141,23 +143,26 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     batch = input.shape[0 if batch_first else 1]
     if len(lengths) != batch:
         raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} (batch_size={batch})")
-    order, sorted_indices = range(batch), None
+    ranked, order, sorted_indices, unsorted_indices = np.asarray(lengths, np.int64), np.arange(batch), None, None
     if not enforce_sorted:
-        order = sorted(range(batch), key=lambda b: -lengths[b])
-        sorted_indices = clnn.tensor(order, device=input.device)
-    ranked = [lengths[b] for b in order]
-    if any(a < b for a, b in zip(ranked, ranked[1:])):
+        order = np.argsort(-ranked, kind="stable")
+        ranked, back = ranked[order], np.argsort(order)
+        sorted_indices, unsorted_indices = clnn.tensor(order, device=input.device), clnn.tensor(back, device=input.device)
+    if (ranked[:-1] < ranked[1:]).any():
         raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
                            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this requirement if you "
                            "do not need ONNX exportability.")
-    if not ranked or ranked[-1] <= 0:
+    if ranked[-1] <= 0:
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
-    x = input.transpose(0, 1) if batch_first else input
-    sizes = [sum(n > t for n in ranked) for t in range(ranked[0])]
-    # one gather over the flattened (T B) positions
-    positions = [t * batch + order[rank] for t, size in enumerate(sizes) for rank in range(size)]
-    data = x.reshape(-1, *x.shape[2:]).index_select(0, clnn.tensor(positions, device=input.device))
-    return PackedSequence(data, clnn.tensor(sizes, dtype=clnn.int64), sorted_indices, None)
+    steps = input.shape[1 if batch_first else 0]
+    if ranked[0] > steps:
+        raise RuntimeError(f"Expected the longest of `lengths` to be at most the {steps} steps of the input, but got {ranked[0]}")
+    there = ranked > np.arange(ranked[0])[:, None]
+    # One gather of the elements where they lie.
+    step, element = (1, steps) if batch_first else (batch, 1)
+    positions = (np.arange(ranked[0])[:, None] * step + order * element)[there]
+    data = input.reshape(-1, *input.shape[2:]).index_select(0, clnn.tensor(positions, device=input.device))
+    return PackedSequence(data, clnn.tensor(there.sum(1)), sorted_indices, unsorted_indices)
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
@@ -171,28 +176,27 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
         >>> nn.utils.rnn.pad_packed_sequence(nn.utils.rnn.pack_sequence([clnn.tensor([1, 2]), clnn.tensor([3])]))[0].tolist()
         [[1, 3], [2, 0]]
     """
-    sizes = _as_list(sequence.batch_sizes)
-    longest, batch = len(sizes), sizes[0]
+    sizes = np.asarray(_as_list(sequence.batch_sizes), np.int64)
+    longest, batch = len(sizes), int(sizes[0])
     if total_length is not None and total_length < longest:
         raise ValueError("Expected total_length to be at least the length of the longest sequence in input, but got "
                          f"total_length={total_length} and max sequence length being {longest}")
     data = sequence.data
-    order = list(range(batch)) if sequence.unsorted_indices is None else _as_list(sequence.unsorted_indices)
-    starts = [sum(sizes[:t]) for t in range(longest)]
-    filler = data.shape[0]  # position of the row of padding, appended at the end
-    steps = range(longest if total_length is None else total_length)
+    order = range(batch) if sequence.unsorted_indices is None else _as_list(sequence.unsorted_indices)
+    ranks = np.asarray(order, np.int64)
+    # Row ``len(data)`` is one of padding, appended at the end.
+    places = np.full((longest if total_length is None else total_length, batch), data.shape[0])
+    places[:longest] = np.where(ranks < sizes[:, None], (np.cumsum(sizes) - sizes)[:, None] + ranks, data.shape[0])
+    lengths = (sizes[:, None] > ranks).sum(0)
+    return _chosen([data], places.T if batch_first else places, padding_value), clnn.tensor(lengths)
 
-    def source(t, rank):
-        return starts[t] + rank if t < longest and rank < sizes[t] else filler
 
-    if batch_first:
-        positions, shape = [source(t, rank) for rank in order for t in steps], (batch, len(steps))
-    else:
-        positions, shape = [source(t, rank) for t in steps for rank in order], (len(steps), batch)
-    padding = clnn.full((1, *data.shape[1:]), padding_value, dtype=data.dtype, device=data.device)
-    padded = clnn.cat([data, padding]).index_select(0, clnn.tensor(positions, device=data.device))
-    lengths = [sum(size > rank for size in sizes) for rank in order]
-    return padded.reshape(*shape, *data.shape[1:]), clnn.tensor(lengths, dtype=clnn.int64)
+def _chosen(rows, places, padding_value):
+    """Elements of the tensors ``rows``, one after the other and then one of padding, in the order of the array ``places``."""
+    first = rows[0]
+    padding = clnn.full((1, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
+    chosen = clnn.cat([*rows, padding]).index_select(0, clnn.tensor(places.reshape(-1), device=first.device))
+    return chosen.reshape(*places.shape, *first.shape[1:])
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
@@ -215,16 +219,20 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
             raise RuntimeError(f"pad_sequence: Expected iterable for input sequences, but got arg of type: {type(sequences)}")
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
-    longest = max(s.shape[0] for s in sequences)
-
-    def filled(s):
-        missing = longest - s.shape[0]
-        if not missing:
-            return s
-        filler = clnn.full((missing, *s.shape[1:]), padding_value, dtype=s.dtype, device=s.device)
-        return clnn.cat([s, filler] if padding_side == "right" else [filler, s])
-
-    return clnn.stack([filled(s) for s in sequences], 0 if batch_first else 1)
+    lengths = np.array([s.shape[0] for s in sequences])
+    longest, dtype = int(lengths.max()), sequences[0].dtype
+    sequences = [s if s.dtype is dtype else s.to(dtype) for s in sequences]
+    if (lengths == longest).all():
+        return clnn.stack(sequences, 0 if batch_first else 1)
+    for s in sequences:
+        if s.shape[1:] != sequences[0].shape[1:]:
+            raise RuntimeError(f"pad_sequence: expected all sequences to have the trailing sizes {list(sequences[0].shape[1:])} of the first, but got "
+                               f"{list(s.shape[1:])}")
+    ends, steps = np.cumsum(lengths)[:, None], np.arange(longest)
+    if padding_side == "left":
+        steps = steps - (longest - lengths)[:, None]
+    places = np.where((steps >= 0) & (steps < lengths[:, None]), ends - lengths[:, None] + steps, ends[-1])
+    return _chosen(sequences, places if batch_first else places.T, padding_value)
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
