@@ -161,6 +161,11 @@ class Mirrored(Storage):
         if leaf is None:
             leaf = Values(device, values)
             _slot.__set__(self, leaf)
+        if not self.mirror.watched():
+            if leaf.__class__ is not Values:
+                return _plain(self, leaf)
+            _slot.__set__(self, None)
+            self.__class__, self.node, self.mirror = Unsent, None, leaf
         return leaf
 
     @buf.setter

@@ -29,8 +29,11 @@ def behind_relu(g, x):
         return None
     operands = []
     for ref in node.args:
-        if ref.__class__ is not tuple or isinstance(ref[0], Node) or ref[1] is not x.dtype or tuple(ref[3]) != x._strides:
+        if ref.__class__ is not tuple or ref[1] is not x.dtype or tuple(ref[3]) != x._strides:
             return None
-        base = make(Storage(node.device, ref[0].size, ref[0]), g.shape, x.dtype, g._numel)
+        source = ref[0].buf if isinstance(ref[0], Node) else ref[0]
+        if source is None:                                      # pending itself
+            return None
+        base = make(Storage(node.device, source.size, source), g.shape, x.dtype, g._numel)
         operands.append(make_view(base, g.shape, x._strides, ref[2]))
     return operands

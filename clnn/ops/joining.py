@@ -211,6 +211,11 @@ def _stack(tensors, dim, dtype):
 _stack.op.grad_name = "StackBackward0"
 
 
+def _asked(op, args):
+    """What whoever takes functions over makes of the operator ``op``."""
+    return NotImplemented if foreign.early is None else foreign.early(op, args, {})
+
+
 def _in_one_piece(op, args, shape):
     """What the operator ``op`` gives, tensors one after the other in memory as one of ``shape``, where the host has the values of all or they are pending computations
     of one kind, else None: samples become a batch before they are sent or computed."""
@@ -219,9 +224,9 @@ def _in_one_piece(op, args, shape):
     if first.node is None and (first.__class__ is Storage and tensors[-1]._storage is not first) or first.device.records() or not repeat.on:
         return None
     if first.node is not None:
-        return _pending(args, shape)
+        return _pending(op, args, shape)
     if first.__class__ is Storage:
-        return _rows(args, shape)
+        return _rows(op, args, shape)
     pieces, tracked = [], state.grad
     for t in tensors:
         if t.__class__ is not Tensor or t.dtype is not dtype or tracked and t._rg or not (t._dense or t.is_contiguous()):
@@ -234,18 +239,17 @@ def _in_one_piece(op, args, shape):
             at = t._offset * dtype.itemsize
             values = values[at:at + nbytes]
         pieces.append(values)
-    if foreign.early is not None:
-        got = foreign.early(op, args, {})
-        if got is not NotImplemented:
-            return got
+    got = _asked(op, args)
+    if got is not NotImplemented:
+        return got
     return from_bytes(b"".join(pieces), Size(shape), dtype, first.device)
 
 
-def _pending(args, shape):
+def _pending(op, args, shape):
     """The same of pending tensors: one pending computation of them all."""
     tensors, dtype = args[0], args[-1]
     first, roots, tracked = tensors[0], [], state.grad
-    if len(tensors) < together.FEW or first._numel > together.SMALL or foreign.early is not None:
+    if len(tensors) < together.FEW or first._numel > together.SMALL:
         return None
     for t in tensors:
         node = t._storage.node
@@ -253,6 +257,9 @@ def _pending(args, shape):
                 or t._numel != node.numel or not t._dense:
             return None
         roots.append(node)
+    got = _asked(op, args)
+    if got is not NotImplemented:
+        return got
     device, shape = first._storage.device, Size(shape)
     with device.lock:                                   # another thread may be about to compute what is pending here
         node = together.stacked(roots, _gathered)
@@ -262,18 +269,21 @@ def _pending(args, shape):
     return make(storage, shape, dtype, node.numel)
 
 
-def _rows(args, shape):
+def _rows(op, args, shape):
     """The same of rows of one tensor, wherever they begin: loops over samples have them elsewhere each time."""
     tensors, dtype = args[0], args[-1]
     first, begins, tracked = tensors[0], [], state.grad
     storage, sizes, strides = first._storage, first.shape, first._strides
-    if len(tensors) < together.FEW or not first._numel or repeat.observing is not None or foreign.early is not None or storage.device.__class__ is not Device \
+    if len(tensors) < together.FEW or not first._numel or repeat.observing is not None or storage.device.__class__ is not Device \
             or not is_contiguous(sizes, strides):
         return None
     for t in tensors:
         if t._storage is not storage or t.__class__ is not Tensor or t.dtype is not dtype or t.shape != sizes or t._strides != strides or tracked and t._rg:
             return None
         begins.append(t._offset)
+    got = _asked(op, args)
+    if got is not NotImplemented:
+        return got
     device, shape, numel, step = storage.device, Size(shape), len(begins) * first._numel, begins[1] - begins[0]
     if step <= 0 or begins != [*range(begins[0], begins[-1] + 1, step)]:
         return make(rows_at(storage.buf, dtype, device, begins, sizes)._storage, shape, dtype, numel)
@@ -310,6 +320,11 @@ def _common(name, tensors):
         if name != "cat":
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+    first = tensors[0]
+    if first.__class__ is Tensor:                                   # most lists are of one kind
+        device, dtype = first._storage.device, first.dtype
+        if all([t.__class__ is Tensor and t.dtype is dtype and t._storage.device is device for t in tensors]):
+            return tensors, dtype
     device = dtype = None
     for i, t in enumerate(tensors):
         if not isinstance(t, Tensor):
@@ -374,8 +389,9 @@ def stack(tensors, dim=0, *, out=None):
     """Tensors of equal shape along a new dimension ``dim``."""
     tensors, dtype = _common("stack", tensors)
     first = tensors[0]
+    shape = first.shape
     for i, t in enumerate(tensors):
-        if t.shape != first.shape:
+        if t.shape != shape:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(t.shape)} at entry {i}")
     d = wrap_dim(dim, len(first.shape) + 1)
     joined = _in_one_piece("_stack", (tensors, d, dtype), (len(tensors), *first.shape)) if d == 0 else None

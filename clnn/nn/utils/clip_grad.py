@@ -111,5 +111,8 @@ def clip_grad_value_(parameters, clip_value, foreach=None):
     """
     clip_value = float(clip_value)
     with clnn.no_grad():
-        for grad in _grads(parameters):
-            grad.clamp_(min=-clip_value, max=clip_value)
+        foreach_update(_limited, [(grad, grad) for grad in _grads(parameters)], dict(low=-clip_value, high=clip_value), {})
+
+
+def _limited(grad, _, *, low, high):
+    return (grad.clamp(low, high),)
