@@ -79,8 +79,10 @@ def test_one_launch_serves_samples_of_one_kind(monkeypatch):
     samples = [(clnn.from_numpy(IMAGES[i]) - 0.5) / 0.25 for i in range(9)]
     batch = clnn.stack(samples)
     assert found[0] is not None and batch._storage.node is not None and all(s._storage.node is not None for s in samples)
-    clnn.stack([samples[0] + 1, samples[1] * 2, samples[2] + 1, samples[3] + 1])
-    assert found[1] is None
+    mixed = [samples[0] + 1, samples[1] * 2, samples[2] + 1, clnn.tensor(IMAGES[3]), samples[4] * 2, samples[5] + 1, samples[6].flip(0), samples[7] + 1]
+    batch = clnn.stack(mixed)
+    assert len(found) == 2 and found[1].shape[0] == 4 and batch._storage.node is None       # the four of a kind
+    assert np.array_equal(batch.numpy(), np.stack([t.numpy() for t in mixed]))
 
 
 def test_a_pending_operator_reads_what_an_array_held():

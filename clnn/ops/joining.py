@@ -6,24 +6,23 @@ import math
 
 import numpy as np
 
-from .._tensor import foreign, formats, repeat
+from .._tensor import formats
 from .._tensor.declare import composite, kernel
 from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast, run
-from .._tensor.grad_mode import state
 from .._tensor.inplace import refuse_overlap, set_out, type_name
-from .._tensor.interop import from_array, from_bytes
-from .._tensor.tensor import Tensor, empty, make, make_view
+from .._tensor.interop import from_array
+from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt
 from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, wrap_dim
 from ..core.symbols import memo
 from ..core.warn import first_time, warn
-from ..graph import fuse, mirror, together
-from ..graph.node import Node, Storage, record
-from ..runtime.device import Device
+from ..graph import fuse
+from ..graph.node import Node
 from . import _scatter
+from ._batches import in_one_piece
 from .creation import filled, shared
-from .indexing import _values, rows_at
+from .indexing import _values
 from .triangular import places_of_triangle
 from .views import _expand, _layout, _seen_as
 
@@ -211,97 +210,6 @@ def _stack(tensors, dim, dtype):
 _stack.op.grad_name = "StackBackward0"
 
 
-def _asked(op, args):
-    """What whoever takes functions over makes of the operator ``op``."""
-    return NotImplemented if foreign.early is None else foreign.early(op, args, {})
-
-
-def _in_one_piece(op, args, shape):
-    """What the operator ``op`` gives, tensors one after the other in memory as one of ``shape``, where the host has the values of all or they are pending computations
-    of one kind, else None: samples become a batch before they are sent or computed."""
-    tensors, dtype = args[0], args[-1]
-    first = tensors[0]._storage
-    if first.node is None and (first.__class__ is Storage and tensors[-1]._storage is not first) or first.device.records() or not repeat.on:
-        return None
-    if first.node is not None:
-        return _pending(op, args, shape)
-    if first.__class__ is Storage:
-        return _rows(op, args, shape)
-    pieces, tracked = [], state.grad
-    for t in tensors:
-        if t.__class__ is not Tensor or t.dtype is not dtype or tracked and t._rg or not (t._dense or t.is_contiguous()):
-            return None
-        values = mirror.told(t._storage)
-        if values is None:
-            return None
-        nbytes = t._numel * dtype.itemsize
-        if nbytes != len(values):
-            at = t._offset * dtype.itemsize
-            values = values[at:at + nbytes]
-        pieces.append(values)
-    got = _asked(op, args)
-    if got is not NotImplemented:
-        return got
-    return from_bytes(b"".join(pieces), Size(shape), dtype, first.device)
-
-
-def _pending(op, args, shape):
-    """The same of pending tensors: one pending computation of them all."""
-    tensors, dtype = args[0], args[-1]
-    first, roots, tracked = tensors[0], [], state.grad
-    if len(tensors) < together.FEW or first._numel > together.SMALL:
-        return None
-    for t in tensors:
-        node = t._storage.node
-        if node is None or t.__class__ is not Tensor or t.dtype is not dtype or node.dtype is not dtype or tracked and t._rg or t.shape != first.shape \
-                or t._numel != node.numel or not t._dense:
-            return None
-        roots.append(node)
-    got = _asked(op, args)
-    if got is not NotImplemented:
-        return got
-    device, shape = first._storage.device, Size(shape)
-    with device.lock:                                   # another thread may be about to compute what is pending here
-        node = together.stacked(roots, _gathered)
-    if node is None:
-        return None
-    storage = record(node.expr, node.args, node.compute, dtype, node.shape, node.numel, device, node.count, node.leaves, node.linear)
-    return make(storage, shape, dtype, node.numel)
-
-
-def _rows(op, args, shape):
-    """The same of rows of one tensor, wherever they begin: loops over samples have them elsewhere each time."""
-    tensors, dtype = args[0], args[-1]
-    first, begins, tracked = tensors[0], [], state.grad
-    storage, sizes, strides = first._storage, first.shape, first._strides
-    if len(tensors) < together.FEW or not first._numel or repeat.observing is not None or storage.device.__class__ is not Device \
-            or not is_contiguous(sizes, strides):
-        return None
-    for t in tensors:
-        if t._storage is not storage or t.__class__ is not Tensor or t.dtype is not dtype or t.shape != sizes or t._strides != strides or tracked and t._rg:
-            return None
-        begins.append(t._offset)
-    got = _asked(op, args)
-    if got is not NotImplemented:
-        return got
-    device, shape, numel, step = storage.device, Size(shape), len(begins) * first._numel, begins[1] - begins[0]
-    if step <= 0 or begins != [*range(begins[0], begins[-1] + 1, step)]:
-        return make(rows_at(storage.buf, dtype, device, begins, sizes)._storage, shape, dtype, numel)
-    read = (storage.buf, dtype, begins[0], (step, *strides))
-    return make(record(fuse.CAST, (read,), dtype, dtype, Size((len(begins), *sizes)), numel, device, 1, 1, step == first._numel), shape, dtype, numel)
-
-
-def _gathered(device, reads, shape):
-    """A buffer with the elements of several reads one after the other."""
-    dtype, tensors = reads[0][1], []
-    if all([read[0] is reads[0][0] for read in reads]) and is_contiguous(shape, reads[0][3]):
-        return rows_at(reads[0][0], dtype, device, [read[2] for read in reads], shape)._storage.buf
-    for buf, _, offset, strides in reads:
-        whole = make(Storage(device, buf.size, buf), Size((buf.size // dtype.itemsize,)), dtype, buf.size // dtype.itemsize)
-        tensors.append(make_view(whole, shape, strides, offset))
-    return _stack(tensors, 0, dtype)._storage.buf
-
-
 def _placed(out, r, tensors):
     if out is None:
         return r
@@ -360,7 +268,7 @@ def cat(tensors, dim=0, *, axis=None, out=None):
     none, d, sizes = _cat_plan(tuple([t.shape for t in tensors]), dim if axis is None else axis)
     if none is not None:
         return _placed(out, _cat([t.reshape(none) if t.shape == (0,) else t for t in tensors], d, sizes, dtype), tensors)
-    joined = _in_one_piece("_cat", (tensors, d, sizes, dtype), (sum(sizes), *tensors[0].shape[1:])) if d == 0 else None
+    joined = in_one_piece("_cat", (tensors, d, sizes, dtype), (sum(sizes), *tensors[0].shape[1:])) if d == 0 else None
     return _placed(out, _cat(tensors, d, sizes, dtype) if joined is None else joined, tensors)
 
 
@@ -394,7 +302,7 @@ def stack(tensors, dim=0, *, out=None):
         if t.shape != shape:
             raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(first.shape)} at entry 0 and {list(t.shape)} at entry {i}")
     d = wrap_dim(dim, len(first.shape) + 1)
-    joined = _in_one_piece("_stack", (tensors, d, dtype), (len(tensors), *first.shape)) if d == 0 else None
+    joined = in_one_piece("_stack", (tensors, d, dtype), (len(tensors), *first.shape)) if d == 0 else None
     return _placed(out, _stack(tensors, d, dtype) if joined is None else joined, tensors)
 
 
