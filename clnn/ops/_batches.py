@@ -1,10 +1,13 @@
 """Samples that become a batch: what ``stack`` and ``cat`` along the first dimension do before values are sent or computed one by one."""
 from __future__ import annotations
 
+import numpy as np
+
 from .._tensor import foreign, repeat
 from .._tensor.grad_mode import state
 from .._tensor.interop import from_bytes
 from .._tensor.tensor import Tensor, make, make_view
+from ..core import dtype as dt
 from ..core.shape import Size, is_contiguous
 from ..graph import fuse, mirror, together
 from ..graph.node import Storage, record
@@ -54,6 +57,21 @@ def _told(op, args, shape):
         pieces.append(values)
     got = _asked(op, args)
     return from_bytes(b"".join(pieces), Size(shape), dtype, tensors[0]._storage.device) if got is NotImplemented else got
+
+
+def known(tensors):
+    """The values of tensors of one dtype without gradients as arrays, where the host has them all; else None."""
+    out, tracked = [], state.grad
+    for t in tensors:
+        row = t.dtype
+        if t.__class__ is not Tensor or row is dt.bfloat16 or tracked and t._rg or not (t._dense or t.is_contiguous()) or foreign.early is not None:
+            return None
+        st = t._storage
+        values = None if st.__class__ is Storage or st.device.records() or not repeat.on else mirror.told(st)
+        if values is None:
+            return None
+        out.append(np.frombuffer(values, row.np, t._numel, t._offset * row.itemsize).reshape(t.shape))
+    return out
 
 
 def _pending(op, args, shape):

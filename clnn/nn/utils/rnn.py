@@ -5,6 +5,7 @@ import numpy as np
 
 import clnn
 from clnn._tensor.tensor import Tensor
+from clnn.ops._batches import known
 
 __all__ = ["PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence", "unpad_sequence",
            "pack_sequence", "unpack_sequence"]
@@ -193,7 +194,10 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 def _chosen(rows, places, padding_value):
     """Elements of the tensors ``rows``, one after the other and then one of padding, in the order of the array ``places``."""
-    first = rows[0]
+    first, arrays = rows[0], known(rows)
+    if arrays is not None:                                      # nothing is sent yet
+        arrays.append(np.full((1, *first.shape[1:]), padding_value, arrays[0].dtype))
+        return clnn.tensor(np.concatenate(arrays)[places], device=first.device)
     padding = clnn.full((1, *first.shape[1:]), padding_value, dtype=first.dtype, device=first.device)
     chosen = clnn.cat([*rows, padding]).index_select(0, clnn.tensor(places.reshape(-1), device=first.device))
     return chosen.reshape(*places.shape, *first.shape[1:])
