@@ -41,7 +41,7 @@ class _Samples:
         return 1024
 
     def __getitem__(self, i):
-        return self.make(self.lib, self.image), i % 10
+        return self.make(self.lib, self.image, i), i % 10
 
 
 def _loop(loader):
@@ -51,9 +51,13 @@ def _loop(loader):
 def _batches():
     import clnn
     image = array(28, 28)
-    for name, make in (("tensor", lambda lib, a: lib.tensor(a)), ("from_numpy", lambda lib, a: lib.from_numpy(a))):
+    whole = {lib: lib.tensor(array(1024, 28, 28)) * 1 for lib in (clnn, torch) if lib is not None}
+    for name, make in (("tensor", lambda lib, a, i: lib.tensor(a)), ("from_numpy", lambda lib, a, i: lib.from_numpy(a)),
+                       ("from_numpy, scaled", lambda lib, a, i: (lib.from_numpy(a) - 0.1307) / 0.3081),
+                       ("rows of a tensor, scaled", lambda lib, a, i: (whole[lib][i * 7 % 1024] - 0.1307) / 0.3081)):
         loops = [_loop(lib.utils.data.DataLoader(_Samples(lib, image, make), batch_size=64)) for lib in (clnn, torch) if lib is not None]
         yield Case(f"1024 samples of 28 x 28 in batches of 64, {name}", "ms", 1, contenders(*loops))
+    yield _pair("64 times 20 normal numbers and one of 10", "us", 1, lambda lib: [(lib.randn(20), lib.randint(10, (1,))) for _ in range(64)])
     samples = RNG.standard_normal((64, 3, 32, 32), dtype=np.float32)
     yield _pair("stack of 64 tensors 3 x 32 x 32", "us", 1, lambda lib, *s: lib.stack([t + 0 for t in s]), *samples)
 

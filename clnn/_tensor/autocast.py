@@ -19,6 +19,7 @@ _LOW = "addmm addbmm baddbmm prelu scaled_dot_product_attention"
 # rule -> operator names
 CPU = {
     "low": _LOW,
+    "own": "mv bilinear",
     "float32": _BOTH + """ binary_cross_entropy trace grid_sample quantile nanquantile avg_pool3d max_pool3d adaptive_avg_pool3d adaptive_max_pool3d
         inverse det logdet slogdet cholesky linalg_cholesky linalg_solve linalg_svd linalg_eigh linalg_lstsq linalg_matrix_rank linalg_cond""",
 }
@@ -57,6 +58,8 @@ def _target(rule, op, policy, args, kwargs):
     """The dtype that the inputs are cast to, or None to leave them."""
     if rule == "low":
         return policy.low
+    if rule == "own":                                           # made of operators that a list names, which PyTorch's kernel is not
+        return None
     if rule == "float32":
         return None if kwargs.get("dtype") is not None else float32      # a dtype that was asked for wins
     if rule == "banned":

@@ -131,14 +131,15 @@ def is_autocast_available(device_type):
 
 
 def is_autocast_enabled(device_type=None):
-    """Whether autocast is on in this thread.
+    """Whether autocast of this type of device is on in this thread; of GPUs where none is named.
 
     Example:
         >>> with clnn.autocast("cpu"):
         ...     print(clnn.is_autocast_enabled("cpu"))
         True
     """
-    return state.autocast is not None
+    policy = state.autocast
+    return policy is not None and policy.kind == _kind("gpu" if device_type is None else device_type)
 
 
 def get_autocast_dtype(device_type):
@@ -148,7 +149,8 @@ def get_autocast_dtype(device_type):
         >>> clnn.get_autocast_dtype("cpu")
         clnn.bfloat16
     """
-    return state.autocast.low if state.autocast is not None else _defaults[_kind(device_type)]
+    kind = _kind(device_type)
+    return state.autocast.low if is_autocast_enabled(kind) else _defaults[kind]
 
 
 def set_autocast_dtype(device_type, dtype):

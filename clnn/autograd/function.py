@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import inspect
 import traceback
 import warnings
 
@@ -237,20 +238,33 @@ class Function:
     @classmethod
     def _apply(cls, *args, **kwargs):
         import weakref
+        both = cls.setup_context is not Function.setup_context
+        if both:                                                # which is given all parameters of ``forward``
+            args, kwargs = _bound(cls.forward, args, kwargs), {}
         needs = tuple(isinstance(a, Tensor) and a._rg for a in args)
         tracked = state.grad and any(needs)
         node = FunctionNode([edge(a) if tracked and n else None for a, n in zip(args, needs)])
         node.cls, node.freed, ctx = cls, False, FunctionCtx(needs, weakref.ref(node))
         node.ctx = ctx
         with no_grad():
-            if cls.setup_context is not Function.setup_context:
-                output = cls.forward(*args, **kwargs)
+            if both:
+                output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args, **kwargs)
         outs = output if isinstance(output, tuple) else (output,)
         wrapped = _wrap(node, ctx, args, outs, tracked)
         return wrapped if isinstance(output, tuple) else wrapped[0]
+
+
+def _bound(forward, args, kwargs):
+    """The arguments of ``forward`` in their order, with the defaults of those that were left out."""
+    bound = _signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+_signature = functools.lru_cache(1024)(inspect.signature)
 
 
 def _wrap(node, ctx, args, outs, tracked):

@@ -22,7 +22,8 @@ __all__ = ["LRScheduler", "LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR
 for _kind in (LRScheduler, ChainedScheduler, CyclicLR, OneCycleLR, ReduceLROnPlateau, SequentialLR):
     _kind.__module__ = __name__
 
-_LRScheduler = LRScheduler  # its name before PyTorch 2.0, which much code still imports
+class _LRScheduler(LRScheduler):
+    """The name of the base before PyTorch 2.0, from which much code still derives."""
 
 
 class _Closed(LRScheduler):

@@ -333,6 +333,9 @@ class RNNBase(Module):
             x = outputs[0] if len(outputs) == 1 else clnn.cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, True)
+        policy, wide = autocast_state.autocast, state[0].dtype
+        if policy is not None and policy.kind == "cpu" and self.mode == "GRU" and x.dtype is not wide:      # PyTorch adds the gates to the wider state
+            x, finals = x.to(wide), [[part.to(wide) for part in parts] for parts in finals]
         return x, tuple(clnn.stack(parts) for parts in zip(*finals))
 
     def _fused(self, gates, state, w_hh, b_hh, reverse, sizes):

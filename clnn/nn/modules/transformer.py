@@ -214,7 +214,7 @@ class TransformerEncoder(Module):
 
     def _leaves_padding_out(self, src):
         """Whether PyTorch computes only the rows that are no padding: for inference, so that what it returns for padding is 0."""
-        if src.dim() != 3 or self.layers[0].training or clnn.is_autocast_enabled():
+        if src.dim() != 3 or self.layers[0].training or clnn.is_autocast_enabled("cpu") or clnn.is_autocast_enabled():
             return False
         return not clnn.is_grad_enabled() or not (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters()))
 
