@@ -133,7 +133,7 @@ class _Engine(_Switches):
         vars(self)["_engine"] = name
 
 
-cudnn = _Switches("cudnn", "Accepted: convolutions need no library.", benchmark=False, deterministic=True, enabled=True, allow_tf32=False,
+cudnn = _Switches("cudnn", "Accepted: convolutions need no library.", benchmark=False, deterministic=False, enabled=True, allow_tf32=False,
                   benchmark_limit=10, fp32_precision="ieee", version=lambda: None, is_acceptable=lambda tensor: False)
 cuda = _Switches("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_block,
                  matmul=_Products(),

@@ -8,6 +8,8 @@ from ._tensor.device import resolve
 from ._tensor.inplace import set_out
 from ._tensor.interop import from_array
 from .core import dtype as dt
+from .core import rng
+from .core.twister import Twister
 
 __all__ = ["SobolEngine"]
 
@@ -42,13 +44,8 @@ class SobolEngine:
         self.num_generated, self._first = 0, dt._default_float.np          # the first point is kept in the dtype of this moment
 
     def _scramble(self):
-        seed = self.seed
-        if seed is None:
-            from .ops.random import randint
-            seed = int(randint(1 << 31, (1,)).item())
-        source, bits = np.random.MT19937(), self.MAXBIT
-        source._legacy_seeding(seed % (1 << 32))                # PyTorch's generator on the host is this one
-        draws = source.random_raw(self.dimension * bits * (bits + 1)).astype(np.int64) & 1
+        bits, sequence = self.MAXBIT, rng.current().sequence if self.seed is None else Twister(self.seed & rng.MASK)
+        draws = sequence.words(self.dimension * bits * (bits + 1)).astype(np.int64) & 1
         shift, matrices = draws[:self.dimension * bits].reshape(-1, bits), draws[self.dimension * bits:].reshape(-1, bits, bits)
         self._shift = shift @ (1 << np.arange(bits, dtype=np.int64))
         lower = np.tril(matrices)

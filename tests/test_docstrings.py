@@ -159,6 +159,37 @@ inner(torch.ones(2)), torch.sub(torch.ones(2), 1)
 net = nn.Sequential(nn.Linear(3, 2), nn.Tanh())
 again = torch.export.unflatten(torch.export.export(net, (torch.ones(1, 3),)))
 list(again.state_dict()), torch.equal(again(torch.ones(1, 3)), net(torch.ones(1, 3))), again.get_submodule("0").weight is net[0].weight
+
+q = torch.linspace(-1, 1, 32).view(1, 2, 4, 4)
+outs = [F.scaled_dot_product_attention(q, q, q, m, is_causal=True) for m in (torch.ones(4, 4) * q[0, 0], (torch.arange(16) % 3 == 0).view(4, 4))]
+outs, [torch.tensor(v, dtype=torch.int32) for v in (1.5, -1.5)], torch.zeros(1, 2, 1, 3).squeeze(0, 2).shape
+
+x = torch.ones(4, 4)
+with torch.autocast("cpu"):
+    rows = [x.mv(x[0]).dtype, nn.GRU(4, 4)(x)[0].dtype, nn.RNN(4, 4)(x)[0].dtype, nn.Bilinear(4, 4, 2)(x, x).dtype, (x @ x[0]).dtype, torch.is_autocast_enabled(), torch.is_autocast_enabled("cpu")]
+rows
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(x, factor=2.0):
+        return x * factor
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.factor, ctx.count = inputs[1], len(inputs)
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.factor, None
+x = torch.ones(2, requires_grad=True)
+Scaled.apply(x).sum().backward()
+Scaled.apply(x, 3.0).sum().backward()
+x.grad
+
+torch.manual_seed(0)
+torch.quasirandom.SobolEngine(3, scramble=True).draw(4), torch.rand(2), torch.quasirandom.SobolEngine(2, scramble=True, seed=5).draw(2)
+
+torch.tensor([-1.0], dtype=torch.uint8)
+
+torch.tensor([-1, 255], dtype=torch.uint8), torch.tensor([1.9, 0.0], dtype=torch.uint8), torch.tensor(bytearray(b'ab')), torch.tensor(memoryview(b'ab')), torch.backends.cudnn.deterministic
 """
 
 

@@ -68,6 +68,8 @@ def _no_number(value, first=None):
 def to_array(data, dtype):
     if isinstance(data, np.ndarray) or isinstance(data, np.generic):
         return np.asarray(data)
+    if isinstance(data, (bytearray, memoryview)):                        # sequences of numbers like any other
+        data = data.tolist() if isinstance(data, memoryview) else list(data)
     array = np.asarray(nested(data))
     if (array.dtype == object or array.dtype == np.uint64 and dtype is not dt.uint64) and not has_numpy(data) and array.size:
         array = _long_numbers(array, dtype)
@@ -110,10 +112,10 @@ def has_numpy(data):
 
 
 def check_range(array, row):
-    """Numbers that an integer dtype cannot hold are refused; an unsigned one also takes those that are negative as often."""
+    """Numbers that an integer dtype cannot hold are refused; an unsigned one also takes whole numbers that are negative as often."""
     info = np.iinfo(row.np)
     low, high = array.min(), array.max()
     if row is dt.uint64 and low < 0 and array.dtype.kind == "i":
         raise OverflowError("can't convert negative int to unsigned")
-    if not (low >= (info.min or -info.max) and high <= info.max):
+    if not (low >= (info.min or (-info.max if array.dtype.kind != "f" else 0)) and high <= info.max):
         raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")

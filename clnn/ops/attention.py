@@ -19,7 +19,7 @@ from . import _attention as _attend
 from . import _attention_gpu as _fused
 from . import _attention_gradients as _gradients
 from ._gemm import gemm
-from .creation import filled
+from .creation import filled, ones
 
 SCRATCH = 4 << 20           # score elements held at once
 
@@ -225,7 +225,7 @@ def _check(query, key, value, attn_mask, dropout_p, is_causal):
                            f"value.shape={tuple(value.shape)}")
     if not 0 <= dropout_p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {dropout_p:g}")
-    if attn_mask is not None and is_causal:
+    if attn_mask is not None and is_causal and (query.ndim != 4 or dropout_p or attn_mask._rg):
         raise RuntimeError("scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
     if attn_mask is not None and attn_mask.dtype not in (dt.bool_, dt.float32, query.dtype):
         raise RuntimeError(f"Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {spoken(attn_mask.dtype)} and  "
@@ -250,7 +250,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
     Args:
         query: ``(*, H, L, E)``; key: ``(*, Hk, S, E)``; value: ``(*, Hk, S, Ev)``.
         attn_mask: broadcastable to ``(*, H, L, S)``: bool (True takes part) or float (added to the scores).
-        dropout_p: probability of dropping a weight. is_causal: query i sees keys 0..i.
+        dropout_p: probability of dropping a weight. is_causal: query i sees keys 0..i, of those that a mask leaves (four dimensions, no dropout).
         scale: default ``1 / sqrt(E)``. enable_gqa: ``H`` may be a multiple of ``Hk``.
 
     Returns:
@@ -260,6 +260,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.
         RuntimeError: sizes or dtypes do not fit.
     """
     _check(query, key, value, attn_mask, dropout_p, is_causal)
+    if attn_mask is not None and is_causal:
+        seen = ones(query.shape[-2], key.shape[-2], dtype=dt.bool_, device=query.device).tril()
+        attn_mask, is_causal = attn_mask & seen if attn_mask.dtype is dt.bool_ else attn_mask.masked_fill(~seen, -math.inf), False
     key, value, groups = _shared_heads(query, key, value) if enable_gqa and min(query.ndim, key.ndim, value.ndim) > 2 else (key, value, 1)
     scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     lead = tuple(query.shape[:-2])

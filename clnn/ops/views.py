@@ -277,10 +277,10 @@ _squeeze.op.grad_name = "SqueezeBackward0"
 
 
 @composite("squeeze", complex=True)
-def squeeze(input, dim=None):
+def squeeze(input, dim=None, *more):
     """Without dimensions of size 1 (all, or those given)."""
     rank = len(input.shape)
-    dims = range(rank) if dim is None else [wrap_dim(d, rank) for d in (dim if isinstance(dim, (tuple, list)) else (dim,))]
+    dims = range(rank) if dim is None else [wrap_dim(d, rank) for d in ((dim, *more) if more else dim if isinstance(dim, (tuple, list)) else (dim,))]
     if len(set(dims)) < len(dims):
         raise RuntimeError(f"dim {max(dims, key=dims.count)} appears multiple times in the list of dims")
     return _squeeze(input, tuple(dims), input.shape)
