@@ -99,8 +99,8 @@ def test_a_pending_operator_reads_what_an_array_held():
 def test_values_of_the_host_are_sent_once(monkeypatch):
     x, sent = clnn.tensor([1.0, 2.0, 3.0]), []
     device = x._storage.device
-    send = type(device).send
-    monkeypatch.setattr(type(device), "send", lambda self, values: sent.append(values) or send(self, values))
+    send = device.send
+    monkeypatch.setattr(device, "send", lambda values: sent.append(values) or send(values))
     a, b = x + 1, x.exp()
     assert not sent
     a.sum().item(), b.sum().item(), (x * 2).sum().item()

@@ -166,8 +166,9 @@ outs, [torch.tensor(v, dtype=torch.int32) for v in (1.5, -1.5)], torch.zeros(1, 
 
 x = torch.ones(4, 4)
 with torch.autocast("cpu"):
-    rows = [x.mv(x[0]).dtype, nn.GRU(4, 4)(x)[0].dtype, nn.RNN(4, 4)(x)[0].dtype, nn.Bilinear(4, 4, 2)(x, x).dtype, (x @ x[0]).dtype, torch.is_autocast_enabled(), torch.is_autocast_enabled("cpu")]
-rows
+    rows = [x.mv(x[0]), nn.GRU(4, 4)(x)[0], nn.RNN(4, 4)(x)[0], nn.Bilinear(4, 4, 2)(x, x), x @ x[0]]
+    on = torch.is_autocast_enabled(), torch.is_autocast_enabled("cpu")
+[r.dtype for r in rows], on
 
 class Scaled(torch.autograd.Function):
     @staticmethod
@@ -189,7 +190,21 @@ torch.quasirandom.SobolEngine(3, scramble=True).draw(4), torch.rand(2), torch.qu
 
 torch.tensor([-1.0], dtype=torch.uint8)
 
-torch.tensor([-1, 255], dtype=torch.uint8), torch.tensor([1.9, 0.0], dtype=torch.uint8), torch.tensor(bytearray(b'ab')), torch.tensor(memoryview(b'ab')), torch.backends.cudnn.deterministic
+torch.tensor([-1, 255], dtype=torch.uint8), torch.tensor([1.9, 0.0], dtype=torch.uint8), torch.tensor(bytearray(b'ab')), torch.tensor(memoryview(b'ab'))
+
+v, edge, grads = torch.tensor([-1.0, 4.0]), torch.zeros(2), []
+for f in (lambda v: v.clamp(min=0), lambda v: v.clamp(0, 1), lambda v: v.clamp(edge, edge + 1), lambda v: (-v).clamp_max(0).neg(),
+          lambda v: torch.fmax(v, edge), lambda v: v ** 0 - 1):
+    x = v.clone().requires_grad_()
+    f(x).sqrt().sum().backward()
+    grads.append(x.grad)
+x = torch.tensor([[float("inf"), 0.2], [1.0, 2.0]], requires_grad=True)
+x.logsumexp(1).sum().backward()
+kept = []
+for i in range(5):
+    kept.append(torch.zeros(2))
+    torch.logsumexp(torch.ones(2, 3) * i, 1, out=kept[-1])
+grads, x.grad, kept, torch.full((9, 2), 1e3 / 7).std(0), torch.full((3, 7), 0.1).var(1, keepdim=True)
 """
 
 

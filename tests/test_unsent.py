@@ -4,7 +4,7 @@ import threading
 import clnn as torch
 import numpy as np
 import pytest
-from clnn.graph.mirror import Unsent
+from clnn.graph.mirror import Unsent, told
 from clnn.runtime.device import default_device
 from clnn.runtime.sharing import able
 
@@ -12,7 +12,7 @@ shares = pytest.mark.skipif(not able(default_device()), reason="the device has m
 
 
 def _waits(t):
-    return t._storage.__class__ is Unsent
+    return t._storage.__class__ is Unsent and told(t._storage) is not None
 
 
 @pytest.fixture

@@ -253,8 +253,8 @@ def repeated_untracked(body, mode=""):
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if state.autocast is not None or state.grad and _tracked((*args, *kwargs.values())):
-            return body(*args, **kwargs)
+        if state.autocast is not None or kwargs.get("out") is not None or state.grad and _tracked((*args, *kwargs.values())):
+            return body(*args, **kwargs)                        # what is given to hold the result may have to be resized or written with care
         return named(args, tuple(kwargs.items())) if kwargs else brief(*args)
 
     def again(args):

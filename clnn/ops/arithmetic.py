@@ -165,8 +165,8 @@ def exponent_is_complex(exponent):
 def _pow_input(g, input, exponent):
     from .selection import where
     if isinstance(exponent, Tensor):
-        return g * where(exponent == 0, 0.0, exponent * pow(input, exponent - 1))
-    return g * 0.0 if exponent == 0 else g * (exponent * pow(input, exponent - 1))
+        return where(exponent == 0, 0.0, g * (exponent * pow(input, exponent - 1)))
+    return g.new_zeros(g.shape) if exponent == 0 else g * (exponent * pow(input, exponent - 1))
 
 
 def _pow_exponent(g, input, exponent, result):
@@ -185,7 +185,8 @@ def _pow_exponent(g, input, exponent, result):
 _pow = elementwise("_pow", "input, exponent", dict(bool="(input | !exponent)", int="clnn_ipow(input, exponent)", float="pow(input, exponent)"),
                    complex="c_pow(input, exponent)", method=False, inplace=False, vjp=dict(input=_pow_input, exponent=_pow_exponent), numpy=np.power)
 # A gradient that is differentiated again stays a function of the operand, down to its power of zero, so that programs may go on and get zeros at last.
-_constant = elementwise("_pow_constant", "input", "1", complex="(ACC2)(1, 0)", method=False, inplace=False, vjp=dict(input=lambda g, input: g * 0.0))
+_constant = elementwise("_pow_constant", "input", "1", complex="(ACC2)(1, 0)", method=False, inplace=False,
+                        vjp=dict(input=lambda g, input: g * 0.0 if state.grad else g.new_zeros(g.shape)))
 _itself = elementwise("_pow_itself", "input", "input", complex="input", method=False, inplace=False,
                       vjp=dict(input=lambda g, input: g * _constant(input) if state.grad else g))
 _square = elementwise("_square", "input", "input * input", complex="c_mul(input, input)", method=False, inplace=False,
@@ -306,29 +307,35 @@ minimum = elementwise("minimum", "input, other", _MIN, numpy=np.minimum, inplace
                                other=lambda g, input, other: _share(g, other, input, lambda a, b: a > b)), doc="The smaller element; NaN wins.")
 
 
+def _passed(g, mask):
+    """The gradient where ``mask``, else 0, whatever it is."""
+    from .selection import where
+    return where(mask, g, 0.0)
+
+
 def _isnan(x):
     return x.isnan() if isinstance(x, Tensor) else x != x
 
 
 fmax = elementwise("fmax", "input, other", dict(bool="(input | other)", int="(input > other ? input : other)", float="fmax(input, other)"),
-                   numpy=np.fmax, inplace=False, vjp=dict(input=lambda g, input, other: g * ((input >= other) | _isnan(other)),
-                                                          other=lambda g, input, other: g * ~((input >= other) | _isnan(other))))
+                   numpy=np.fmax, inplace=False, vjp=dict(input=lambda g, input, other: _passed(g, (input >= other) | _isnan(other)),
+                                                          other=lambda g, input, other: _passed(g, ~((input >= other) | _isnan(other)))))
 fmin = elementwise("fmin", "input, other", dict(bool="(input & other)", int="(input < other ? input : other)", float="fmin(input, other)"),
-                   numpy=np.fmin, inplace=False, vjp=dict(input=lambda g, input, other: g * ((input <= other) | _isnan(other)),
-                                                          other=lambda g, input, other: g * ~((input <= other) | _isnan(other))))
+                   numpy=np.fmin, inplace=False, vjp=dict(input=lambda g, input, other: _passed(g, (input <= other) | _isnan(other)),
+                                                          other=lambda g, input, other: _passed(g, ~((input <= other) | _isnan(other)))))
 
 _clamp_min = elementwise("_clamp_min", "input, min", dict(bool="(input | min)", int="(input < min ? min : input)",
                                                           float="(input < min || isnan(min) ? min : input)"), method=False, inplace=False,
-                         vjp=dict(input=lambda g, input, min: g * (input >= min), min=lambda g, input, min: g * (input < min)))
+                         vjp=dict(input=lambda g, input, min: _passed(g, input >= min), min=lambda g, input, min: _passed(g, input < min)))
 _clamp_max = elementwise("_clamp_max", "input, max", dict(bool="(input & max)", int="(input > max ? max : input)",
                                                           float="(input > max || isnan(max) ? max : input)"), method=False, inplace=False,
-                         vjp=dict(input=lambda g, input, max: g * (input <= max), max=lambda g, input, max: g * (input > max)))
+                         vjp=dict(input=lambda g, input, max: _passed(g, input <= max), max=lambda g, input, max: _passed(g, input > max)))
 _clamp_both = elementwise("_clamp_both", "input, min, max", dict(bool="((input | min) & max)", int="(input < min ? (min < max ? min : max) : input > max ? max : input)",
                                                                  float="(isnan(min) || isnan(max) ? (ACC)NAN : "
                                                                        "input < min ? (min < max ? min : max) : input > max ? max : input)"),
-                          method=False, inplace=False, vjp=dict(input=lambda g, input, min, max: g * ((input >= min) & (input <= max)),
-                                                                min=lambda g, input, min, max: g * ((input < min) & (min < max)),
-                                                                max=lambda g, input, min, max: g * ((input > max) | (max < min))))
+                          method=False, inplace=False, vjp=dict(input=lambda g, input, min, max: _passed(g, (input >= min) & (input <= max)),
+                                                                min=lambda g, input, min, max: _passed(g, (input < min) & (min < max)),
+                                                                max=lambda g, input, min, max: _passed(g, (input > max) | (max < min))))
 for _op in (_clamp_min, _clamp_max, _clamp_both):
     _op.op.grad_name = "ClampBackward1"
 

@@ -123,7 +123,7 @@ def dist(input, other, p=2):
 @repeated_rule
 def _logsumexp_grad(g, input, dims, keepdim, result):
     norm_ = widen(result, input.shape, dims, keepdim)
-    return widen(g, input.shape, dims, keepdim) * (input - where(norm_.isinf(), 0.0, norm_)).exp()
+    return widen(g, input.shape, dims, keepdim) * (input - norm_).exp()
 
 
 @kernel("_logsumexp", method=False, repeat="ready whole", vjp=dict(input=_logsumexp_grad))

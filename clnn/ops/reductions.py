@@ -278,6 +278,10 @@ def _variance(spec, input, dims, keepdim, correction):
     if _keeps_rows(input, dims):
         return _variance_of_rows(input, dims, keepdim, free, spec is ROOT_MEAN)
     x = input if input.dtype is acc else input.to(acc)
+    first = x
+    for d in dims:
+        first = first.narrow(d, 0, 1)
+    x = x - first                                               # equal numbers have no variance at all, which programs ask for by ``std == 0``
     away = x - fold(MEAN, x, dims, True, acc, acc, float(count_of(x.shape, dims)))
     return fold(spec, away * away, dims, keepdim, acc, input.dtype, free)
 
