@@ -5,6 +5,7 @@ import clnn
 
 from . import _natives
 from .graph.op import REGISTRY
+from .ops import fourier
 
 
 def _to_copy(input, *, dtype=None, layout=None, device=None, pin_memory=None, non_blocking=False, memory_format=None):
@@ -128,6 +129,18 @@ def _fft_c2c(input, dim, normalization, forward):
 
 def _fft_c2r(input, dim, normalization, last_dim_size):
     return clnn.fft.irfftn(input, [*[input.shape[d] for d in dim[:-1]], last_dim_size], dim, _NORMS[2 - normalization])
+
+
+def _fft_c2c_scaled(input, dim, back, scale):
+    return fourier.fft_c2c(input, dim, back, scale)
+
+
+def _fft_r2c_scaled(input, dim, onesided, scale):
+    return fourier.fft_r2c(input, dim, scale, onesided)
+
+
+def _fft_c2r_scaled(input, dim, n, scale):
+    return fourier.fft_c2r(input, dim, n, scale)
 
 
 def _aminmax(input):

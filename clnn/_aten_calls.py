@@ -1,6 +1,8 @@
 """Which call of PyTorch's ``aten`` an operator of clnn is: what modes and classes with ``__torch_dispatch__`` are told."""
 from __future__ import annotations
 
+import math
+
 from ._tensor.tensor import Tensor
 from .core.layout import contiguous_format
 from .graph.op import REGISTRY
@@ -67,7 +69,21 @@ def _division(mode):
     return lambda a, b: ("div", "Tensor_mode", (a, b), {"rounding_mode": mode})
 
 
+def _transform(name, length):
+    """A transform along one dimension; ``length``: how many numbers its factor is of, given the values. Other factors keep clnn's own form."""
+    def call(x, dim, *rest):
+        scale, rest = (rest[1], rest[0]) if name != "_fft_r2c" else (rest[0], rest[1] if len(rest) > 1 else True)
+        n = length(x, dim, rest)
+        code = 0 if scale == 1 else next((i for i, factor in ((2, 1 / n), (1, n ** -0.5)) if math.isclose(scale, factor)), None)
+        if code is None:
+            return f"{name}_scaled", "default", (x, dim, rest, scale)
+        return name, "default", (x, [dim], code, not rest if name == "_fft_c2c" else rest)
+    return call
+
+
 CALLS = {
+    "_fft_c2c": _transform("_fft_c2c", lambda x, dim, back: x.shape[dim]), "_fft_r2c": _transform("_fft_r2c", lambda x, dim, onesided: x.shape[dim]),
+    "_fft_c2r": _transform("_fft_c2r", lambda x, dim, n: n),
     "_add": _two("add"), "mul": _two("mul"), "_sub": lambda a, b: ("sub", "Tensor", (a, b)) if _tensor(a) else ("rsub", "Scalar", (b, a)),
     "true_divide": lambda a, b: ("div", "Tensor", (a, b)), "floor_divide": _division("floor"), "_floor_divide": _division("floor"),
     "_trunc_divide": _division("trunc"), "_pow": _power, "_square": lambda x: ("pow", "Tensor_Scalar", (x, 2)), "_cube": lambda x: ("pow", "Tensor_Scalar", (x, 3)),

@@ -192,6 +192,18 @@ torch.tensor([-1.0], dtype=torch.uint8)
 
 torch.tensor([-1, 255], dtype=torch.uint8), torch.tensor([1.9, 0.0], dtype=torch.uint8), torch.tensor(bytearray(b'ab')), torch.tensor(memoryview(b'ab'))
 
+data = torch.utils.data
+part = data.Subset(data.TensorDataset(torch.arange(10)), [3, 5, 7])
+[next(iter(data.DataLoader(part, 2, collate_fn=lambda rows: (type(rows).__name__, rows)))), next(iter(data.DataLoader(part, 3)))]
+
+class Asks(torch.utils._python_dispatch.TorchDispatchMode):
+    def __torch_dispatch__(self, f, types, args=(), kwargs=None):
+        return f(*args, **(kwargs or {}))
+x = torch.arange(8.0).view(2, 4)
+with Asks():
+    got = [torch.fft.ifft(x), torch.fft.rfft(x), torch.fft.irfft(x), torch.fft.fft(x, norm="ortho"), torch.fft.ifft2(x), torch.fft.irfft2(x)]
+[torch.view_as_real(g.resolve_conj()) + 0 if g.is_complex() else g for g in got]
+
 v, edge, grads = torch.tensor([-1.0, 4.0]), torch.zeros(2), []
 for f in (lambda v: v.clamp(min=0), lambda v: v.clamp(0, 1), lambda v: v.clamp(edge, edge + 1), lambda v: (-v).clamp_max(0).neg(),
           lambda v: torch.fmax(v, edge), lambda v: v ** 0 - 1):

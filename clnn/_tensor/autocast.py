@@ -21,7 +21,8 @@ CPU = {
     "low": _LOW,
     "own": "mv bilinear",
     "float32": _BOTH + """ binary_cross_entropy trace grid_sample quantile nanquantile avg_pool3d max_pool3d adaptive_avg_pool3d adaptive_max_pool3d
-        inverse det logdet slogdet cholesky linalg_cholesky linalg_solve linalg_svd linalg_eigh linalg_lstsq linalg_matrix_rank linalg_cond""",
+        inverse det logdet slogdet cholesky linalg_cholesky linalg_solve linalg_svd linalg_eigh linalg_lstsq linalg_matrix_rank linalg_cond linalg_qr linalg_svdvals
+        polar fractional_max_pool2d""",
 }
 GPU = {
     "low": _LOW + " mv addmv addr chain_matmul linalg_multi_dot",

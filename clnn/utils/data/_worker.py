@@ -90,7 +90,8 @@ class Fetcher:
         if not self.auto:
             return self.collate(self.dataset[index])
         if callable(getattr(self.dataset, "__getitems__", None)):
-            return self.collate(self.dataset.__getitems__(index))
+            rows = self.dataset.__getitems__(index)
+            return self.collate(rows if isinstance(rows, list) or getattr(self.collate, "takes_rows", False) else list(rows))
         return self.collate([self.dataset[i] for i in index])
 
     def _next_of_stream(self, index):
