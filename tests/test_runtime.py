@@ -229,6 +229,15 @@ def test_statistics_and_reuse(dev):
     assert memory.memory_stats(dev)["held_buffers"] == 0
 
 
+def test_ever_new_sizes_share_few_buffers(dev):
+    memory.empty_cache(dev)
+    held = memory.memory_stats(dev)["reserved"]
+    for nbytes in range(100_000, 800_000, 2500):            # three octaves
+        dev.alloc(nbytes)
+    assert memory.memory_stats(dev)["reserved"] - held <= (13 if dev.is_cpu else 25) * 500_000
+    memory.empty_cache(dev)
+
+
 def test_too_large_is_refused_with_sizes(dev):
     with pytest.raises(OutOfMemoryError, match="limit for a single buffer is"):
         dev.alloc(dev.max_alloc * 2 + 4096)

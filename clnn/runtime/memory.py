@@ -35,7 +35,9 @@ class Memory:
         self.device = device
         self._error = cl.Error
         # Drivers may allocate at first use; the immediate allocator makes a shortage show here, where it can be cured.
-        self._pool = tools.MemoryPool(tools.ImmediateAllocator(queue))
+        # A buffer serves requests of its class of sizes only, and a loop over ever new shapes comes to hold some of each: classes are four to an octave
+        # (eight where the end of a buffer that nobody touches takes memory, too), not sixteen.
+        self._pool = tools.MemoryPool(tools.ImmediateAllocator(queue), leading_bits_in_bin_id=2 if device.is_cpu else 3)
         self._allocate = self._pool.allocate
         self._huge = HugePages(queue) if device.is_cpu and config.huge_pages and hasattr(mmap, "MADV_HUGEPAGE") else None
         self.limit = device.max_alloc  # some drivers accept more, and fail at the launch
