@@ -469,3 +469,18 @@ def test_every_name_of_pytorch_exists():
     theirs = {n for n in dir(TF) if not n.startswith("_") and n[0].islower()
               and isinstance(getattr(TF, n), (types.FunctionType, types.BuiltinFunctionType))} - skip
     assert sorted(n for n in theirs if not hasattr(F, n)) == []
+
+
+@pytest.mark.parametrize("pool", ["max", "avg"])
+def test_large_windows_of_ever_new_sizes_share_a_kernel(pool, monkeypatch):
+    from clnn.runtime import program
+    texts, start = set(), program.Program.__init__
+    monkeypatch.setattr(program.Program, "__init__", lambda self, device, source, *rest: texts.add(source) or start(self, device, source, *rest))
+    whole, parts = getattr(F, f"{pool}_pool1d"), getattr(F, f"adaptive_{pool}_pool2d")
+    for n in range(34, 60):                                     # texts of every length, pooled as a whole; images in four parts
+        x, y = clnn.randn(2, 3, n), clnn.randn(1, 2, 2 * n, 2 * n)
+        lines = x.numpy().max(2) if pool == "max" else x.numpy().mean(2)
+        assert np.allclose(whole(x, n).numpy()[..., 0], lines, atol=1e-6)
+        tiles = y.numpy().reshape(2, 2, n, 2, n)
+        assert np.allclose(parts(y, 2).numpy()[0], tiles.max((2, 4)) if pool == "max" else tiles.mean((2, 4)), atol=1e-6)
+    assert len(texts) <= 6                                      # with random numbers; rows of other widths have other vectors

@@ -109,9 +109,23 @@ def _form(device, path, window, dtype, size, out, backward):
     return ("lanes", width) if width > 1 else ("lanes", 4) if device.loops and not far else ("item", 1)
 
 
+_BUILT = 16         # largest window that a kernel is built for where bounds can be computed instead: inputs of ever new sizes share the rest
+
+
+def _shared(window, in_sizes, out_sizes):
+    """The window whose bounds a kernel computes, in place of one of many elements that divides the input into parts; others as they are."""
+    n, sizes, out = window.nd, in_sizes[3 - window.nd:], out_sizes[3 - window.nd:]
+    if max(window.kernel) <= _BUILT or any(window.padding) or any(d > 1 for d in window.dilation):
+        return window
+    if any(k * o != size or s != k and o > 1 for k, s, size, o in zip(window.kernel, window.stride, sizes, out)):
+        return window
+    return _made(n, (1,) * n, (1,) * n, (0,) * n, (1,) * n, True)
+
+
 @memo(1024)
 def _plan(device, path, window, dtype, in_sizes, out_sizes, count, backward, extra):
     """(parameters, global size, local size, rows or planes per work-item) of a launch over ``count`` elements."""
+    window = _shared(window, in_sizes, out_sizes)
     inner = (in_sizes if backward else out_sizes)[-1]
     form, width = _form(device, path, window, dtype, in_sizes[-1], out_sizes[-1], backward)
     rows, work = count // inner, inner * math.prod(window.kernel)     # elements read for a row
