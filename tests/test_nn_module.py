@@ -429,7 +429,21 @@ def test_moving_between_devices():
     with pytest.raises(RuntimeError, match="same device"):
         m[0](clnn.ones(1, 3, device=here))
     m.to_empty(device="meta")
-    assert weight.is_meta and m.to_empty(device=here)[0].weight.device == here and weight is m[0].weight
+    assert m[0].weight.is_meta and m.to_empty(device=here)[0].weight.device == here and weight is not m[0].weight
+
+
+def test_parameters_that_lose_or_get_values_are_others():
+    """As in PyTorch, those that were tied are apart then."""
+    m = clnn.nn.ModuleList([clnn.nn.Linear(2, 2, bias=False, device="meta") for _ in range(2)])
+    m[1].weight = m[0].weight.requires_grad_(False)
+    m.to_empty(device="cpu")
+    first, second = m[0].weight, m[1].weight
+    assert first is not second and not first.requires_grad and len(list(m.parameters())) == 2
+    m.to_empty(device="cpu")
+    assert m[0].weight is first
+    first.grad = clnn.ones(2, 2)
+    m.to("meta")
+    assert m[0].weight is not first and m[0].weight.grad.is_meta and first.device.type != "meta"
 
 
 def test_device_blocks_at_construction():
