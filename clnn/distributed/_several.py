@@ -9,6 +9,7 @@ import sys
 import types
 
 import clnn
+from clnn.distributed._hooks import HOOKS
 
 _PARALLEL = "ColwiseParallel RowwiseParallel SequenceParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput loss_parallel"
 _STATES = "StateDictConfig FullStateDictConfig LocalStateDictConfig ShardedStateDictConfig"
@@ -45,10 +46,10 @@ _PACKAGES = {               # module -> the names in it that need several proces
     "algorithms.join": "",
     "algorithms._checkpoint": "",
     "algorithms.ddp_comm_hooks": "",
-    "algorithms.ddp_comm_hooks.default_hooks": "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper",
+    "algorithms.ddp_comm_hooks.default_hooks": "",
     "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
     "algorithms.ddp_comm_hooks.ddp_zero_hook": "hook_with_zero_step hook_with_zero_step_interleaved",
-    "algorithms.ddp_comm_hooks.debugging_hooks": "noop_hook",
+    "algorithms.ddp_comm_hooks.debugging_hooks": "",
     "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
     "algorithms.ddp_comm_hooks.quantization_hooks": "quantization_perchannel_hook quantization_pertensor_hook",
     "algorithms.model_averaging": "",
@@ -234,6 +235,8 @@ _REAL = {name: dict(Placement=Placement, Shard=Shard, Replicate=Replicate, Parti
 _REAL["tensor.placement_types"]["_StridedShard"] = _StridedShard
 _REAL["device_mesh"] = dict(DeviceMesh=DeviceMesh, init_device_mesh=init_device_mesh)
 _REAL["algorithms"] = _REAL["algorithms.join"] = dict(Join=Join, Joinable=Joinable, JoinHook=JoinHook)
+_REAL["algorithms.ddp_comm_hooks.default_hooks"] = {n: f for n, f in HOOKS.items() if n != "noop_hook"}
+_REAL["algorithms.ddp_comm_hooks.debugging_hooks"] = {"noop_hook": HOOKS["noop_hook"]}
 _REAL["elastic.multiprocessing.errors"] = dict(record=record, ChildFailedError=ChildFailedError)
 
 
