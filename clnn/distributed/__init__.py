@@ -116,7 +116,7 @@ def _no():
     return False
 
 
-is_nccl_available = is_mpi_available = is_ucc_available = is_torchelastic_launched = _no
+is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = is_torchelastic_launched = _no
 is_gloo_available = is_available
 
 
@@ -177,7 +177,7 @@ def get_backend(group=None) -> str:
     return _backend
 
 
-def new_group(ranks=None, *args, **kwargs):
+def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None, device_id=None, sort_ranks=True):
     """The one group."""
     _initialized()
     return group.WORLD

@@ -161,7 +161,7 @@ class DeviceMesh:
         return [self.get_group()] * self.ndim
 
 
-def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None):
+def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None):
     """The :class:`DeviceMesh` of shape ``mesh_shape``, which has to be all ones."""
     return DeviceMesh(device_type, clnn.arange(max(1, clnn.Size(mesh_shape).numel()), device="cpu").reshape(tuple(mesh_shape)), mesh_dim_names=mesh_dim_names)
 
