@@ -4,6 +4,8 @@ import functools
 import pytest
 from scenarios import assert_same
 
+import clnn
+
 
 def leaf(T, *values):
     return T.tensor(list(values) if len(values) > 1 else values[0], requires_grad=True)
@@ -174,3 +176,13 @@ def test_same(case):
 @pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_refused(number):
     assert_same(REFUSED[number])
+
+
+def test_the_old_name_of_gradients_that_are_given():
+    """It comes before `inputs`, as in PyTorch."""
+    x = clnn.ones(2, requires_grad=True)
+    with pytest.warns(FutureWarning, match="`grad_variables` is deprecated"):
+        clnn.autograd.backward([x * 2], None, None, False, [clnn.ones(2)])
+    assert x.grad.tolist() == [2.0, 2.0]
+    with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="both passed"):
+        clnn.autograd.backward([x * 2], [clnn.ones(2)], grad_variables=[clnn.ones(2)])

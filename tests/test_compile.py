@@ -59,6 +59,8 @@ def test_a_training_step(name, options):
         for i in range(10):
             losses.append(float(step(data(8, 6, seed=i), data(8, 3, seed=i + 100))))
             sched.step()
+            if i == 6 and name != "SGD":                 # one counter is no longer what the recording took for all
+                opt.state[next(model.parameters())]["step"] += 2
         return losses, [p.detach().numpy() for p in model.parameters()]
     (a, p), (b, q) = run(False), run(True)
     assert a == b

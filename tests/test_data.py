@@ -3,6 +3,7 @@
 import collections
 import itertools
 import multiprocessing
+import random
 import threading
 import time
 
@@ -308,3 +309,37 @@ def test_sizes_of_joined_datasets_can_be_worked_out_otherwise():
             return [n // 2 for n in clnn.utils.data.ConcatDataset.cumsum(sequence)]
 
     assert clnn.utils.data.ConcatDataset.cumsum([[1, 2], [3]]) == [2, 3] and len(Halved([[1, 2], [3, 4]])) == 2
+
+
+class Draws(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, i):
+        return get_worker_info().seed, random.random(), np.random.rand(), random.gauss(0, 1)
+
+
+def test_workers_draw_from_generators_of_their_own():
+    """Python's and NumPy's too, with the seeds of PyTorch's worker processes; the program's own go on as if there were none."""
+    random.seed(1)
+    np.random.seed(1)
+    found = [[x.tolist() for x in batch] for batch in DataLoader(Draws(), 2, num_workers=2, generator=clnn.Generator().manual_seed(7))]
+    for i, (seeds, first, second, third) in enumerate(found):
+        base = seeds[0] - i
+        python, numpy = random.Random(seeds[0]), np.random.RandomState(np.random.SeedSequence([i, base & 0xFFFFFFFF, base >> 32, 0]).generate_state(4))
+        rows = [(python.random(), numpy.rand(), python.gauss(0, 1)) for _ in seeds]
+        assert (first, second, third) == tuple(map(list, zip(*rows)))
+    assert (random.random(), np.random.rand()) == (random.Random(1).random(), np.random.RandomState(1).rand())
+
+    def init(worker):
+        random.seed(worker)
+        np.random.seed(worker)
+    second = [batch[1][0].item() for batch in DataLoader(Draws(), 2, num_workers=2, worker_init_fn=init)]
+    assert second == [random.Random(i).random() for i in range(2)]
+
+
+def test_weights_of_a_sampler_are_a_tensor_that_may_be_replaced():
+    sampler = WeightedRandomSampler([0.0, 1.0], 3)
+    assert isinstance(sampler.weights, clnn.Tensor) and list(sampler) == [1, 1, 1]
+    sampler.weights = clnn.tensor([1.0, 0.0])
+    assert list(sampler) == [0, 0, 0]

@@ -429,7 +429,21 @@ def test_moving_between_devices():
     with pytest.raises(RuntimeError, match="same device"):
         m[0](clnn.ones(1, 3, device=here))
     m.to_empty(device="meta")
-    assert weight.is_meta and m.to_empty(device=here)[0].weight.device == here and weight is m[0].weight
+    assert m[0].weight.is_meta and m.to_empty(device=here)[0].weight.device == here and weight is not m[0].weight
+
+
+def test_parameters_that_lose_or_get_values_are_others():
+    """As in PyTorch, those that were tied are apart then."""
+    m = clnn.nn.ModuleList([clnn.nn.Linear(2, 2, bias=False, device="meta") for _ in range(2)])
+    m[1].weight = m[0].weight.requires_grad_(False)
+    m.to_empty(device="cpu")
+    first, second = m[0].weight, m[1].weight
+    assert first is not second and not first.requires_grad and len(list(m.parameters())) == 2
+    m.to_empty(device="cpu")
+    assert m[0].weight is first
+    first.grad = clnn.ones(2, 2)
+    m.to("meta")
+    assert m[0].weight is not first and m[0].weight.grad.is_meta and first.device.type != "meta"
 
 
 def test_device_blocks_at_construction():
@@ -447,3 +461,42 @@ def test_operators_as_attributes_of_a_class_take_no_self():
         def forward(self, x):
             return self.helper(x)
     assert Net()(clnn.tensor([-1.0, 2.0])).tolist() == [1, 3]
+
+
+def test_gradients_pass_through_a_programs_own_exchange():
+    """Once for each pass, outside of `no_sync`, for the parameters that the result depends on; what is exchanged as half precision is rounded to it."""
+    from clnn.distributed.algorithms.ddp_comm_hooks import default_hooks
+    nn, d, seen = clnn.nn, clnn.distributed, []
+    d.init_process_group("gloo", rank=0, world_size=1)
+    try:
+        def doubled(state, bucket):
+            seen.append([tuple(g.shape) for g in bucket.gradients()])
+            return d.all_reduce(bucket.buffer(), async_op=True).get_future().then(lambda future: future.value()[0] * state)
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(2, 1, bias=False), nn.Linear(1, 1)
+
+            def forward(self, x, use=True):
+                return self.b(self.a(x)) if use else self.a(x)
+        net = nn.parallel.DistributedDataParallel(Net(), find_unused_parameters=True)
+        net.register_comm_hook(2.0, doubled)
+        x = clnn.tensor([[1.0, 0.1]])
+        with net.no_sync():
+            net(x).sum().backward()
+        assert not seen and net.module.b.bias.grad.item() == 1
+        with net.join():
+            net(x).sum().backward()
+        assert seen == [[(1, 2), (1, 1), (1,)]] and net.module.b.bias.grad.item() == 4
+        net.zero_grad()
+        net(x, use=False).sum().backward()
+        assert len(seen) == 2 and net.module.a.weight.grad.tolist() == (2 * x).tolist() and net.module.b.bias.grad is None
+        half = nn.parallel.DistributedDataParallel(nn.Linear(2, 1))
+        half.register_comm_hook(None, default_hooks.fp16_compress_hook)
+        half(x).sum().backward()
+        assert half.module.weight.grad.tolist() == x.half().float().tolist()
+        with pytest.raises(RuntimeError, match="only be called once"):
+            half.register_comm_hook(None, doubled)
+    finally:
+        d.destroy_process_group()

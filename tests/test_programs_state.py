@@ -38,6 +38,35 @@ def counters_of_own_optimizers(lib):
     return found
 
 
+def counters(lib):
+    """Counters of optimizers are tensors: a program may keep them, add to them, look through views, and finds them again in states and copies."""
+    torch, found = lib.torch, []
+    for kind in ("Adam", "NAdam", "ASGD", "Adagrad", "Adafactor"):
+        p = torch.nn.Parameter(torch.ones(2))
+        opt = getattr(torch.optim, kind)([p])
+        p.grad = torch.ones(2)
+        opt.step()
+        step, saved = opt.state[p]["step"], opt.state_dict()
+        view = step.view(1)
+        opt.step()
+        step += 3
+        opt.step()
+        opt.state[p]["step"] += 1
+        again = copy.deepcopy(opt)
+        opt.step()
+        file = io.BytesIO()
+        torch.save(saved, file)
+        file.seek(0)
+        loaded = torch.load(file)["state"][0]
+        found += [type(step) is torch.Tensor, step is opt.state[p]["step"] is saved["state"][0]["step"], step, view, step._version,
+                  str(again.state_dict()["state"][0]["step"]), p.detach(), [loaded[k] for k in ("step", "mu_product", "eta", "mu") if k in loaded]]
+        step.fill_(1)
+        opt.load_state_dict(opt.state_dict())
+        opt.step()
+        found += [view, p.detach()]
+    return found
+
+
 def whole_files(lib):
     """A whole module goes through a file by the names of its classes."""
     torch, nn = lib.torch, lib.nn
@@ -148,7 +177,7 @@ def nested_samples(lib):
     return [type(got).__name__, got["a"], got["missing"], [(b["x"], b["y"]) for b in loader]]
 
 
-PROGRAMS = [counters_of_own_optimizers, whole_files, scripted_files, compiled_modules, hypergradients, modes, nested_samples]
+PROGRAMS = [counters_of_own_optimizers, counters, whole_files, scripted_files, compiled_modules, hypergradients, modes, nested_samples]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -114,7 +114,7 @@ def _roots(outputs, grads, batched=0):
     return roots, seeds
 
 
-def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, inputs=None):
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Sum the gradients of ``tensors`` into the ``.grad`` of the leaves they depend on.
 
     Args:
@@ -122,6 +122,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         grad_tensors: gradients of the same shapes, or None.
         retain_graph: keep what was saved, for another backward (default: ``create_graph``).
         create_graph: record the backward pass itself.
+        grad_variables: the old name of ``grad_tensors``.
         inputs: accumulate only into these tensors; those that are no leaves retain their gradient.
 
     Example:
@@ -130,6 +131,11 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         >>> x.grad
         tensor([7., 7.])
     """
+    if grad_variables is not None:
+        warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
     tensors = _as_tuple(tensors)
     grads = _as_tuple(grad_tensors) if grad_tensors is not None else (None,) * len(tensors)
     if len(grads) != len(tensors):

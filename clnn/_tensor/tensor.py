@@ -260,7 +260,7 @@ class Tensor(Handle):
         return self
 
     def backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
-        later.backward(self, gradient, retain_graph, create_graph, inputs)
+        later.backward(self, gradient, retain_graph, create_graph, None, inputs)
 
     def retain_grad(self):
         """Keep ``.grad`` of a tensor that is not a leaf."""

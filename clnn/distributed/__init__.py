@@ -12,6 +12,8 @@ import types
 import typing
 
 import clnn
+from clnn.futures import Future
+from clnn.nn._buckets import GradBucket  # noqa: F401
 from ._several import DeviceMesh, init_device_mesh, install  # noqa: F401
 from .store import FileStore, HashStore, PrefixStore, Store, TCPStore  # noqa: F401
 
@@ -71,7 +73,20 @@ class ProcessGroup:
 
 
 class Work:
-    """An operation that is complete."""
+    """An operation that is complete, with its result."""
+
+    def __init__(self, *result):
+        self._result = list(result)
+
+    def result(self):
+        """A list of what it gave."""
+        return self._result
+
+    def get_future(self):
+        """A future that has :meth:`result`."""
+        future = Future()
+        future.set_result(self._result)
+        return future
 
     def wait(self, timeout=None):
         """True."""
@@ -101,7 +116,7 @@ def _no():
     return False
 
 
-is_nccl_available = is_mpi_available = is_ucc_available = is_torchelastic_launched = _no
+is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = is_torchelastic_launched = _no
 is_gloo_available = is_available
 
 
@@ -162,7 +177,7 @@ def get_backend(group=None) -> str:
     return _backend
 
 
-def new_group(ranks=None, *args, **kwargs):
+def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local_synchronization=False, group_desc=None, device_id=None, sort_ranks=True):
     """The one group."""
     _initialized()
     return group.WORLD
@@ -198,9 +213,9 @@ def _get_default_group():
     return group.WORLD
 
 
-def _done(async_op):
+def _done(async_op, *result):
     _initialized()
-    return Work() if async_op else None
+    return Work(*result) if async_op else None
 
 
 def barrier(group=None, async_op=False, device_ids=None, timeout=None):
@@ -219,7 +234,7 @@ def all_reduce(tensor, op=ReduceOp.SUM, group=None, async_op=False):
         tensor([1., 1.])
         >>> clnn.distributed.destroy_process_group()
     """
-    return _done(async_op)
+    return _done(async_op, tensor)
 
 
 def reduce(tensor, dst=None, op=ReduceOp.SUM, group=None, async_op=False, group_dst=None):

@@ -9,6 +9,7 @@ import sys
 import types
 
 import clnn
+from clnn.distributed._hooks import HOOKS
 
 _PARALLEL = "ColwiseParallel RowwiseParallel SequenceParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput PrepareModuleOutput loss_parallel"
 _STATES = "StateDictConfig FullStateDictConfig LocalStateDictConfig ShardedStateDictConfig"
@@ -45,10 +46,10 @@ _PACKAGES = {               # module -> the names in it that need several proces
     "algorithms.join": "",
     "algorithms._checkpoint": "",
     "algorithms.ddp_comm_hooks": "",
-    "algorithms.ddp_comm_hooks.default_hooks": "allreduce_hook bf16_compress_hook bf16_compress_wrapper fp16_compress_hook fp16_compress_wrapper",
+    "algorithms.ddp_comm_hooks.default_hooks": "",
     "algorithms.ddp_comm_hooks.powerSGD_hook": "PowerSGDState batched_powerSGD_hook powerSGD_hook",
     "algorithms.ddp_comm_hooks.ddp_zero_hook": "hook_with_zero_step hook_with_zero_step_interleaved",
-    "algorithms.ddp_comm_hooks.debugging_hooks": "noop_hook",
+    "algorithms.ddp_comm_hooks.debugging_hooks": "",
     "algorithms.ddp_comm_hooks.post_localSGD_hook": "PostLocalSGDState post_localSGD_hook",
     "algorithms.ddp_comm_hooks.quantization_hooks": "quantization_perchannel_hook quantization_pertensor_hook",
     "algorithms.model_averaging": "",
@@ -160,7 +161,7 @@ class DeviceMesh:
         return [self.get_group()] * self.ndim
 
 
-def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None):
+def init_device_mesh(device_type, mesh_shape, *, mesh_dim_names=None, backend_override=None):
     """The :class:`DeviceMesh` of shape ``mesh_shape``, which has to be all ones."""
     return DeviceMesh(device_type, clnn.arange(max(1, clnn.Size(mesh_shape).numel()), device="cpu").reshape(tuple(mesh_shape)), mesh_dim_names=mesh_dim_names)
 
@@ -234,6 +235,8 @@ _REAL = {name: dict(Placement=Placement, Shard=Shard, Replicate=Replicate, Parti
 _REAL["tensor.placement_types"]["_StridedShard"] = _StridedShard
 _REAL["device_mesh"] = dict(DeviceMesh=DeviceMesh, init_device_mesh=init_device_mesh)
 _REAL["algorithms"] = _REAL["algorithms.join"] = dict(Join=Join, Joinable=Joinable, JoinHook=JoinHook)
+_REAL["algorithms.ddp_comm_hooks.default_hooks"] = {n: f for n, f in HOOKS.items() if n != "noop_hook"}
+_REAL["algorithms.ddp_comm_hooks.debugging_hooks"] = {"noop_hook": HOOKS["noop_hook"]}
 _REAL["elastic.multiprocessing.errors"] = dict(record=record, ChildFailedError=ChildFailedError)
 
 

@@ -85,7 +85,7 @@ class Unsent(Storage):
         if values is not None:
             buf = values.buf if values.__class__ is Values else device.send(values)
             with device.lock:
-                if self.__class__ is Unsent:            # no other thread was faster
+                if self.__class__ is not Storage:       # no other thread was faster
                     self.buf = buf
         return self.buf
 
@@ -103,6 +103,35 @@ class Unsent(Storage):
         self.__class__, self.mirror = Storage, None
 
 
+class Counted(Unsent):
+    """A number that the host counts with, as optimizers do; ``mirror`` is replaced with each step. Recordings leave it with the host."""
+
+    __slots__ = ()
+
+    @property
+    def buf(self):
+        device = self.device
+        if device.records():
+            device.recording.abandon("it works with a number that the host counts")
+        return Unsent.buf.fget(self)
+
+    buf = buf.setter(Unsent.buf.fset)
+
+
+def count(storage, values: bytes) -> bool:
+    """Let a storage be one that the host counts with; False, with nothing done, where others look into its memory."""
+    if storage.__class__ is Storage:
+        buf = _slot.__get__(storage)
+        if storage.pinned or storage.version < 0 or buf is not None and id(buf) in node.held:
+            return False
+        storage.node = None
+        _slot.__set__(storage, None)
+    elif storage.__class__ is not Unsent and storage.__class__ is not Counted:
+        return False
+    storage.mirror, storage.__class__ = values, Counted
+    return True
+
+
 def unsent(device, values: bytes) -> Storage:
     """A storage for ``values``, which stay on the host for now."""
     storage = Storage(device, len(values))
@@ -112,7 +141,7 @@ def unsent(device, values: bytes) -> Storage:
 
 def told(storage):
     """The bytes of a storage, where the host knows them without asking the device; else None."""
-    if storage.__class__ is Unsent:
+    if storage.__class__ is Unsent or storage.__class__ is Counted:
         values = storage.mirror
         return values.values if values.__class__ is Values else values
     return storage.note() if storage.__class__ is Mirrored else None

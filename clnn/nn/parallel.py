@@ -49,8 +49,41 @@ class DistributedDataParallel(DataParallel):
 
     @contextlib.contextmanager
     def no_sync(self):
-        """A block in which gradients are not exchanged: they never are."""
+        """A block in which gradients are not exchanged: they never are, but for what :meth:`register_comm_hook` is given."""
+        before, self.require_backward_grad_sync = self.require_backward_grad_sync, False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    @contextlib.contextmanager
+    def join(self, divide_by_initial_world_size=True, enable=True, throw_on_early_termination=False):
+        """A block in which processes may have different numbers of batches: there is one."""
         yield
+
+    def register_comm_hook(self, state, hook):
+        """Call ``hook(state, bucket)`` with the gradients of each backward pass; it returns a future of the vector that takes their place.
+
+        Example::
+
+            >>> net = nn.parallel.DistributedDataParallel(nn.Linear(1, 1, bias=False))
+            >>> def halved(state, bucket):
+            ...     result = clnn.futures.Future()
+            ...     result.set_result(bucket.buffer() / 2)
+            ...     return result
+            >>> net.register_comm_hook(None, halved)
+            >>> net(clnn.ones(1, 1)).sum().backward()
+            >>> net.module.weight.grad
+            tensor([[0.5000]])
+        """
+        from ._buckets import Exchange
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        if self._exchange is not None:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self._exchange = Exchange(self, state, hook)
+
+    _exchange = None
 
 
 def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):

@@ -13,14 +13,21 @@ _MOST = 1 << 15         # elements of a vector up to which one launch for all pa
 _FIRST = 8              # pairs that there is room for at first
 
 
+def scalar(value, like):
+    """A number as a tensor of the dtype and device of ``like``."""
+    return from_array(np.array(value, like.dtype.np), like._storage.device)
+
+
 class History:
     """Steps and differences of gradients, the oldest first.
 
-    ``dirs``, ``steps`` and ``ro`` are the lists that states hold: tensors, views of the rows where there are any, and 1 / (s . y) of each pair.
+    ``dirs``, ``steps`` and ``ro`` are the lists that states hold: tensors, views of the rows where there are any, and 1 / (s . y) of each pair, of which
+    ``numbers`` are the numbers.
     """
 
     def __init__(self, dirs, steps, ro):
         self.dirs, self.steps, self.ro = dirs, steps, ro
+        self.numbers = [number(r) for r in ro]
         self.first, self.rows = 0, None
         if dirs and self.suits(dirs[0]):
             self._move(max(_FIRST, len(dirs)))
@@ -38,9 +45,10 @@ class History:
     def append(self, y, s, ro, most):
         """One pair more, in place of the oldest where there are ``most``."""
         if len(self.dirs) >= most:
-            del self.dirs[0], self.steps[0], self.ro[0]
+            del self.dirs[0], self.steps[0], self.ro[0], self.numbers[0]
             self.first += 1
-        self.ro.append(ro)
+        self.numbers.append(ro)
+        self.ro.append(scalar(ro, y))
         count = len(self.dirs)
         if not self.suits(y) or self.rows is None or count + 1 > self.rows[0].shape[0]:
             self.dirs.append(y)
@@ -63,7 +71,7 @@ class History:
         """The inverse Hessian times ``q``, which :meth:`suits` and of which nobody else has the memory; there is a pair."""
         device, m, n = q._storage.device, len(self.dirs), q.numel()
         lanes, group = (64 // q.dtype.itemsize, 1) if device.is_cpu else (1, 1 << min(device.max_work_group, 256).bit_length() - 1)
-        rho = from_array(np.array([number(r) for r in self.ro], q.dtype.np), device)
+        rho = from_array(np.array(self.numbers, q.dtype.np), device)
         run(device, "optim/two_loop", dict(T=q.dtype, W=lanes, L=group), (group,), (group,), self.rows[1], self.rows[0], rho, q,
             empty(Size((m,)), q.dtype, device), n, m, self.first % self.rows[0].shape[0], self.rows[0].shape[0], q.dtype.number(scale))
         return q

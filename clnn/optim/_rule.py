@@ -9,15 +9,8 @@ from clnn._tensor.grad_mode import is_grad_enabled, set_grad_enabled
 from clnn._tensor.multi import foreach_update, scalar_arguments
 from clnn.graph.op import REGISTRY
 from clnn.runtime import capture
-from clnn.optim.optimizer import Optimizer, StepCount, run_closure
-
-
-def _advance(states, counters):
-    """Write new counter values into the states that share them."""
-    for name, value in counters.items():
-        count = StepCount(value)
-        for state in states:
-            state[name] = count
+from clnn.optim._counters import advance, alike, count_of, counter, held, number_of
+from clnn.optim.optimizer import Optimizer, run_closure
 
 
 class RuleOptimizer(Optimizer):
@@ -63,7 +56,7 @@ class RuleOptimizer(Optimizer):
         state = self.state[p]
         for name, first in self.counters.items():
             if name not in state:
-                state[name] = StepCount(first)
+                state[name] = counter(first)
         fresh = False
         for name in self.slots(group):
             if state.get(name) is None:
@@ -72,7 +65,8 @@ class RuleOptimizer(Optimizer):
         return state, fresh
 
     def _step_group(self, group):
-        names = self.slots(group)
+        names, counters = self.slots(group), self.counters
+        needed = (*counters, *names)
         batches = {}  # counters -> the parameters that share them, hence also scalars and flags
         for p in group["params"]:
             g = p.grad
@@ -81,21 +75,25 @@ class RuleOptimizer(Optimizer):
             if g.is_sparse:
                 self.sparse_step(p, g, group)
                 continue
-            if not names and not self.counters:
+            if not needed:
                 batches.setdefault((False,), []).append((p, g, None))
                 continue
-            state, fresh = self.ensure_state(p, group)
-            key = (fresh, *[float(state[name]) for name in self.counters])
+            state, fresh = self.state[p], False
+            for name in needed:
+                if state.get(name) is None:
+                    state, fresh = self.ensure_state(p, group)
+                    break
+            key = (fresh, *[held(state, name) for name in counters])
             batches.setdefault(key, []).append((p, g, state))
         for (fresh, *values), entries in batches.items():
-            scalars, flags, advanced = self.plan(group, fresh, **dict(zip(self.counters, values)))
+            scalars, flags, advanced = self.plan(group, fresh, **dict(zip(counters, map(number_of, values))))
             rows = [(p, g, *[state[name] for name in names]) for p, g, state in entries]
             if any([p.dtype.is_complex for p, *_ in rows]):
                 rows = [tuple(map(parts, row)) for row in rows]
             launches = []
             foreach_update(type(self).rule, rows, scalars, flags, launches)
             states = [state for _, _, state in entries]
-            _advance(states, advanced)
+            advance(states, advanced)
             recording = capture.own()
             if recording is not None:
                 self._repeat_at_replay(recording, group, entries, flags, launches)
@@ -106,13 +104,13 @@ class RuleOptimizer(Optimizer):
         first_parameter, _, first_state = entries[0]
 
         def now():
-            counters = {name: float(first_state[name]) for name in self.counters} if first_state is not None else {}
+            counters = {name: count_of(first_state, name) for name in self.counters} if first_state is not None else {}
             return self.plan(group, False, **counters)
 
         def unchanged():
             groups = self.param_groups
             return any(g is group for g in groups) and (len(groups), len(group["params"])) == counts and now()[1] == flags \
-                and (first_state is None or self.state.get(first_parameter) is first_state)
+                and (first_state is None or self.state.get(first_parameter) is first_state and alike(states, self.counters))
 
         def refresh():
             scalars, _, advanced = now()
@@ -120,7 +118,7 @@ class RuleOptimizer(Optimizer):
                 for i, value in enumerate(scalar_arguments(plan, scalars)):
                     for call in range(first, last):
                         recording.set_scalar(call, i, value)
-            _advance(states, advanced)
+            advance(states, advanced)
         recording.checks.append(unchanged)
         recording.refreshers.append(refresh)
 

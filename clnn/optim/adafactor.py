@@ -1,7 +1,7 @@
 """Adafactor."""
 
+from clnn.optim._counters import advance, count_of, counter
 from clnn.optim._rule import PerParameterOptimizer, check_size, number, zeros_like
-from clnn.optim.optimizer import StepCount
 
 
 class Adafactor(PerParameterOptimizer):
@@ -39,7 +39,7 @@ class Adafactor(PerParameterOptimizer):
     def _start(self, p, g):
         state = self.state[p]
         if not state:
-            state["step"] = StepCount(0.0)
+            state["step"] = counter(0.0)
             if g.dim() > 1:
                 state["row_var"], state["col_var"] = zeros_like(g[..., :1]), zeros_like(g[..., :1, :])
             else:
@@ -52,7 +52,8 @@ class Adafactor(PerParameterOptimizer):
         """One step of one parameter."""
         import clnn
         state = self._start(p, g)
-        step = state["step"] = StepCount(state["step"] + 1)
+        step = count_of(state, "step") + 1
+        advance([state], {"step": step})
         if group["maximize"]:
             g = -g
         lr, gain = number(group["lr"]), step ** group["beta2_decay"]

@@ -1,9 +1,9 @@
 """Adagrad."""
 
+from clnn.optim._counters import advance, count_of
 from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, hyper, number
 from clnn.optim._sparse import add_rows, rows_at
-from clnn.optim.optimizer import StepCount
 
 
 def adagrad_rule(p, g, total, *, step_size, eps, weight_decay, maximize, decay):
@@ -70,12 +70,12 @@ class Adagrad(RuleOptimizer):
         if number(group["weight_decay"]) != 0:
             raise RuntimeError("weight_decay option is not compatible with sparse gradients")
         state, fresh = self.ensure_state(p, group)
-        scalars, _, advanced = self.plan(group, fresh, float(state["step"]))
+        scalars, _, advanced = self.plan(group, fresh, count_of(state, "step"))
         g = (-g if group["maximize"] else g).coalesce()
         values = g._values()
         add_rows(state["sum"], g.like(values * values))
         add_rows(p, g.like(values / (rows_at(state["sum"], g).sqrt() + scalars["eps"])), -scalars["step_size"])
-        state.update({name: StepCount(value) for name, value in advanced.items()})
+        advance([state], advanced)
 
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""

@@ -1,8 +1,8 @@
 """Averaged stochastic gradient descent."""
 
+from clnn.optim._counters import counter
 from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, number
-from clnn.optim.optimizer import StepCount
 
 
 def asgd_rule(p, g, ax, *, eta, shrink, weight_decay, mu, maximize, decay, average):
@@ -49,7 +49,7 @@ class ASGD(RuleOptimizer):
     def ensure_state(self, p, group):
         """As in the base; `eta` starts at the learning rate of the group."""
         if "eta" not in self.state[p]:
-            self.state[p].update(step=StepCount(0.0), eta=StepCount(number(group["lr"])), mu=StepCount(1.0))
+            self.state[p].update(step=counter(0.0), eta=counter(number(group["lr"])), mu=counter(1.0))
         return super().ensure_state(p, group)
 
     def slots(self, group):

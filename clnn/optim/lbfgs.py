@@ -2,7 +2,7 @@
 
 from clnn._tensor.grad_mode import no_grad, set_grad_enabled
 from clnn._tensor.multi import foreach_update
-from clnn.optim._history import History
+from clnn.optim._history import History, scalar
 from clnn.optim._rule import check_common, number, parts
 from clnn.optim.optimizer import Optimizer
 
@@ -98,7 +98,7 @@ class _Run:
         if history is None or history.dirs is not state.get("old_dirs"):        # none yet, or a state was loaded
             history = History(state.get("old_dirs") or [], state.get("old_stps") or [], state.get("ro") or [])
         self.history = history
-        self.scale = state.get("H_diag", 1)
+        self.scale = number(state.get("H_diag", 1))
         self.prev_grad, self.prev_loss = state.get("prev_flat_grad"), state.get("prev_loss")
         if hasattr(self.t, "item"):
             self.t = self.t.item()
@@ -108,7 +108,8 @@ class _Run:
         if self.state["n_iter"] > 1:
             self.state.setdefault("al", [None] * self.group["history_size"])        # PyTorch's notes of one direction, which states list
         history = self.opt._history = self.history
-        self.state.update(d=self.d, t=self.t, old_dirs=history.dirs, old_stps=history.steps, ro=history.ro, H_diag=self.scale,
+        scale = self.scale if self.scale.__class__ is int else scalar(self.scale, self.grad)
+        self.state.update(d=self.d, t=self.t, old_dirs=history.dirs, old_stps=history.steps, ro=history.ro, H_diag=scale,
                           prev_flat_grad=self.prev_grad, prev_loss=self.prev_loss)
 
     def minimise(self):
@@ -140,19 +141,19 @@ class _Run:
         if ys > 1e-10:  # otherwise the pair has no usable curvature
             self.history.append(y, s, 1.0 / ys, self.group["history_size"])
             self.scale = ys / _dot(y, y)
-        scale, history = number(self.scale), self.history
+        scale, history = self.scale, self.history
         self.d = history.apply(-self.grad, scale) if history.rows is not None else self._in_parts(-self.grad, scale)
 
     def _in_parts(self, q, scale):
         """The same with some launches for each pair."""
-        dirs, steps, ro = self.history.dirs, self.history.steps, self.history.ro
+        dirs, steps, ro = self.history.dirs, self.history.steps, self.history.numbers
         alphas = [0.0] * len(dirs)
         for i in reversed(range(len(dirs))):
-            alphas[i] = _dot(steps[i], q) * number(ro[i])
+            alphas[i] = _dot(steps[i], q) * ro[i]
             _add(q, dirs[i], -alphas[i])
         q = q * scale
         for i in range(len(dirs)):
-            _add(q, steps[i], alphas[i] - _dot(dirs[i], q) * number(ro[i]))
+            _add(q, steps[i], alphas[i] - _dot(dirs[i], q) * ro[i])
         return q
 
     def _advance(self, n, slope):

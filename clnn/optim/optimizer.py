@@ -9,8 +9,10 @@ from typing import Any, Dict, Iterable, Tuple, Union
 
 from clnn._tensor.grad_mode import set_grad_enabled
 from clnn._tensor.tensor import Tensor
+from clnn.core.dtype import float32
+from clnn.optim._counters import counter
 from clnn.optim._shared import *  # noqa: F403
-from clnn.optim._shared import _get_scalar_dtype
+from clnn.optim._shared import _get_scalar_dtype  # noqa: F401
 from clnn.utils.hooks import RemovableHandle
 
 
@@ -40,30 +42,6 @@ def _use_grad_for_differentiable(step):
 def _get_capturable_supported_devices(supports_xla=True):
     """Kinds of devices that keep an optimizer's counters: any."""
     return ["cpu", "cuda", "gpu"]
-
-
-class StepCount(float):
-    """A host-side counter kept in an optimizer's state (`step` and the like).
-
-    It is a plain number, so that an update needs no device work and no read back; `state_dict()` writes it as a 0-d
-    tensor, which is what PyTorch's checkpoints hold, of float32 or of the default dtype if that is float64.
-    """
-
-    def item(self):
-        """The value as a Python float, as a 0-d tensor would give it."""
-        return float(self)
-
-    def __getattr__(self, name):
-        if name.startswith("_") or name.endswith("_") or not hasattr(Tensor, name):       # in place, the change would be lost
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        import clnn
-        return getattr(clnn.tensor(float(self)), name)
-
-    def __format__(self, spec):
-        return format(float(self), spec)
-
-    def __repr__(self):
-        return f"tensor({int(self)}.)" if self.is_integer() else f"tensor({float(self):.4f})"
 
 
 def _register(hooks, hook, prepend=False):
@@ -301,7 +279,7 @@ class Optimizer:
                 index.setdefault(id(p), len(index))
             packed["params"] = [index[id(p)] for p in group["params"]]
             groups.append(packed)
-        state = {(index[id(k)] if isinstance(k, Tensor) else k): _export(v) for k, v in self.state.items()}
+        state = {(index[id(k)] if isinstance(k, Tensor) else k): v for k, v in self.state.items()}
         out = {"state": state, "param_groups": groups}
         for hook in list(self._optimizer_state_dict_post_hooks.values()):
             changed = hook(self, out)
@@ -325,10 +303,11 @@ class Optimizer:
                                  f"group {i} has {len(theirs['params'])} parameters, expected {len(ours['params'])}")
         by_index = dict(zip(chain.from_iterable(g["params"] for g in saved), chain.from_iterable(g["params"] for g in self.param_groups)))
         counted = any("step" in vars(c) and c is not Optimizer and c.__module__.startswith("clnn.optim.") for c in type(self).__mro__)   # own steps, own kinds
+        on_device = {i for g in saved if g.get("capturable") or g.get("fused") for i in g["params"]}
         state = defaultdict(dict)
         for key, value in state_dict["state"].items():
             if key in by_index:
-                state[by_index[key]] = _import(by_index[key], value, counted=counted)
+                state[by_index[key]] = _import(by_index[key], value, key not in on_device, counted=counted)
             else:
                 state[key] = value
         groups = []
@@ -385,32 +364,21 @@ def _split_names(params):
     return [p for _, p in params], [name for name, _ in params]
 
 
-def _export(value):
-    """Turn host counters into the 0-d float32 tensors of a checkpoint. A dict without any is the optimizer's own, as all are in PyTorch."""
-    if isinstance(value, StepCount):
-        from clnn import tensor
-        return tensor(float(value), dtype=_get_scalar_dtype())
-    if isinstance(value, dict):
-        shown = {k: _export(v) for k, v in value.items()}
-        return shown if any(shown[k] is not v for k, v in value.items()) else value
-    return value
-
-
-def _import(param, value, key=None, counted=True):
-    """Make one loaded state value fit `param`: counters become host numbers where the optimizer keeps such, tensors take its device and dtype."""
+def _import(param, value, hosted, key=None, counted=True):
+    """Make one loaded state value fit `param`: tensors take its device and dtype, but for `step`, which takes its device if not ``hosted``."""
     if isinstance(value, Tensor):
-        if counted and value.dim() == 0 and key in HOST_KEYS:
-            return StepCount(value.item())
-        if param.dtype.differentiable and key != "step":
+        if key == "step":
+            return value if hosted else value.to(dtype=float32, device=param.device)
+        if param.dtype.differentiable:
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
     if isinstance(value, dict):
-        return {k: _import(param, v, key=k, counted=counted) for k, v in value.items()}
+        return {k: _import(param, v, hosted, key=k, counted=counted) for k, v in value.items()}
     if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
-        return type(value)(_import(param, v, key=key, counted=counted) for v in value)
-    if counted and key in HOST_KEYS and isinstance(value, (int, float)) and not isinstance(value, bool):
-        return StepCount(value)
+        return type(value)(_import(param, v, hosted, key=key, counted=counted) for v in value)
+    if counted and key in COUNTERS and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return counter(value)
     return value
 
 
-HOST_KEYS = frozenset({"step", "mu_product", "eta", "mu"})  # state entries that live on the host as StepCount
+COUNTERS = frozenset({"step", "mu_product", "eta", "mu"})  # state entries that were numbers in old checkpoints

@@ -4,6 +4,7 @@ import warnings
 import clnn
 from clnn.__future__ import _flags
 from clnn._tensor.tensor import Tensor
+from clnn.core.config import config
 from clnn.nn.modules._hooks import changes
 from clnn.nn.parameter import Parameter, is_lazy
 from clnn.utils import swap_tensors
@@ -48,7 +49,11 @@ class ConvertMixin:
         """Give one parameter and its gradient the values ``fn`` makes of them, by the switches of ``clnn.__future__``."""
         grad = None if param.grad is None else fn(param.grad).requires_grad_(param.grad.requires_grad)
         if not (_flags["swap"] or _flags["overwrite"]):
-            param.data = fn(param if is_lazy(param) else param.data)
+            found = fn(param if is_lazy(param) else param.data)
+            if found.is_meta == param.is_meta or is_lazy(param):
+                param.data = found
+            else:                                                   # a tensor without values is one of another kind: parameters that were tied are apart then
+                param = self._parameters[name] = Parameter(found, param.requires_grad)
         else:
             fresh = Parameter(fn(param), param.requires_grad)
             if _flags["swap"]:
@@ -91,8 +96,8 @@ class ConvertMixin:
                 return tensor.to(device=device, dtype=wanted, non_blocking=non_blocking, **arranged)
             except NotImplementedError as error:
                 if str(error).startswith("Cannot copy out of meta tensor"):
-                    raise NotImplementedError("Cannot copy out of meta tensor; no data! Please use clnn.nn.Module.to_empty() instead of "
-                                              "clnn.nn.Module.to() when moving module from meta to a different device.") from None
+                    raise NotImplementedError(f"Cannot copy out of meta tensor; no data! Please use {config.spoken}.nn.Module.to_empty() instead of "
+                                              f"{config.spoken}.nn.Module.to() when moving module from meta to a different device.") from None
                 raise
 
         return self._apply(convert)

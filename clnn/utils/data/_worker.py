@@ -9,6 +9,7 @@ import threading
 import traceback
 
 from clnn.core import rng
+from clnn.utils.data import _draws
 
 _local = threading.local()
 
@@ -37,8 +38,7 @@ def get_worker_info():
 
 def _generate_state(base_seed, worker_id):
     """Four numbers that seed NumPy in a worker: those of NumPy's own ``SeedSequence``."""
-    import numpy as np
-    return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4).tolist()
+    return _draws.seed_of(base_seed, worker_id).tolist()
 
 
 class WorkerError:
@@ -128,11 +128,12 @@ class Restart:
     """Asks a persistent worker to begin a new pass over its dataset."""
 
 
-def work(job, worker_id, seed, orders, results, stop, where, pack):
+def work(job, worker_id, seed, orders, results, stop, pack):
     """A worker's main loop: take `(number, index)` from `orders`, put `(number, worker_id, result)` into `results`.
 
     `pack` prepares a batch for the way back. `None` as an order, or the event `stop`, ends the loop.
     """
+    where = f"in DataLoader worker process {worker_id}"         # as programs know it; a thread does no less
     _local.info = WorkerInfo(worker_id, job.num_workers, seed, job.dataset)
     fetcher, broken = None, None
     try:
@@ -140,7 +141,7 @@ def work(job, worker_id, seed, orders, results, stop, where, pack):
             job.init(worker_id)
         fetcher = Fetcher(job.dataset, job.iterable, job.auto, job.collate, job.drop_last)
     except Exception as error:
-        broken = WorkerError(error, f"in {where} {worker_id}")
+        broken = WorkerError(error, where)
     while not stop.is_set():
         try:
             order = orders.get(timeout=1.0)
@@ -153,23 +154,23 @@ def work(job, worker_id, seed, orders, results, stop, where, pack):
             break
         number, index = order
         if isinstance(index, Restart):
-            out, fetcher, broken = _restart(job, where, worker_id, broken)
+            out, fetcher, broken = _restart(job, where, broken)
         elif broken is not None:
             out, broken = broken, None
         else:
-            out = _fetch(fetcher, index, pack, f"in {where} {worker_id}")
+            out = _fetch(fetcher, index, pack, where)
         results.put((number, worker_id, out))
         out = None
     _local.info = None
 
 
-def _restart(job, where, worker_id, broken):
+def _restart(job, where, broken):
     if broken is not None:
         return broken, None, None
     try:
         return Restart(), Fetcher(job.dataset, job.iterable, job.auto, job.collate, job.drop_last), None
     except Exception as error:
-        return WorkerError(error, f"in {where} {worker_id}"), None, None
+        return WorkerError(error, where), None, None
 
 
 def _fetch(fetcher, index, pack, where):
@@ -182,16 +183,18 @@ def _fetch(fetcher, index, pack, where):
 
 
 def thread_main(job, worker_id, seed, orders, results, stop):
-    """Entry of a worker thread. It works on a copy of the dataset, so that workers may set attributes of it, and draws from a stream of its own."""
+    """Entry of a worker thread. It works on a copy of the dataset, so that workers may set attributes of it, and draws from streams of its own."""
     from clnn.random import Generator
     from clnn.utils.data.datapipes.datapipe import IterDataPipe
     with contextlib.suppress(Exception):
         dataset = (copy.deepcopy if isinstance(job.dataset, IterDataPipe) else copy.copy)(job.dataset)       # the steps of a pipe have passes of their own
         job = Job(dataset, job.iterable, job.auto, job.collate, job.drop_last, job.init, job.num_workers)
     rng.of_threads[threading.get_ident()] = Generator().manual_seed(seed)
+    _draws.begin(seed - worker_id, worker_id)
     try:
-        work(job, worker_id, seed, orders, results, stop, "DataLoader worker thread", lambda batch: batch)
+        work(job, worker_id, seed, orders, results, stop, lambda batch: batch)
     finally:
+        _draws.end()
         del rng.of_threads[threading.get_ident()]
 
 
@@ -200,11 +203,10 @@ def process_main(job, worker_id, seed, orders, results, stop):
     import numpy as np
     from clnn.utils.data import collate
     random.seed(seed)
-    base = seed - worker_id
-    np.random.seed(np.random.SeedSequence([worker_id, base & 0xFFFFFFFF, base >> 32, 0]).generate_state(4))         # as PyTorch seeds it
+    np.random.seed(_draws.seed_of(seed - worker_id, worker_id))
     rng.default.restart(seed)
     if job.collate is collate.default_collate:
         job.collate = collate.host_collate
-    work(job, worker_id, seed, orders, results, stop, "DataLoader worker process", collate.to_wire)
+    work(job, worker_id, seed, orders, results, stop, collate.to_wire)
     results.close()
     results.join_thread()  # what was sent must reach the pipe before this process ends

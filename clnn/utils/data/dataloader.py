@@ -57,9 +57,9 @@ class DataLoader:
         pin_memory, pin_memory_device: accepted and without effect.
 
     Worker threads suit datasets that read files, decode images or use NumPy, which release Python's lock; they share the process
-    and its device, and each gets a shallow copy of the dataset. Each draws clnn's random numbers from a stream of its own, seeded as
-    `get_worker_info().seed` says; the global generators of Python and NumPy are shared by all. Use "spawn" for datasets in pure Python or with state that threads
-    cannot share (say one open file). A forked worker would hang in some OpenCL drivers, so "fork" gives worker threads, with a warning.
+    and its device, and each gets a shallow copy of the dataset. Each draws random numbers from streams of its own, clnn's and those of the functions of the modules
+    `random` and `numpy.random`, seeded as PyTorch seeds worker processes. Use "spawn" for datasets in pure Python or with state that threads cannot share (say
+    one open file). A forked worker would hang in some OpenCL drivers, so "fork" gives worker threads, with a warning.
 
     Example::
 

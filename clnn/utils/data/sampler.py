@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 import clnn
-from clnn._tensor.device import resolve
+from clnn._tensor.device import holding, resolve
 from clnn.core import rng, twister
 
 _FEW = 1 << 14      # indices that are shuffled without a device
@@ -144,6 +144,10 @@ class SubsetRandomSampler(Sampler):
         return len(self.indices)
 
 
+def _numbers(weights):
+    return np.asarray(weights.tolist() if hasattr(weights, "tolist") else list(weights), dtype=np.float64)
+
+
 class WeightedRandomSampler(Sampler):
     """Indices drawn with the given (unnormalised) weights.
 
@@ -162,21 +166,22 @@ class WeightedRandomSampler(Sampler):
             raise ValueError(f"num_samples should be a positive integer value, but got num_samples={num_samples}")
         if not isinstance(replacement, bool):
             raise ValueError(f"replacement should be a boolean value, but got replacement={replacement}")
-        weights = weights.tolist() if hasattr(weights, "tolist") else weights
-        self.weights = np.asarray(list(weights), dtype=np.float64)
-        if self.weights.ndim != 1:
-            raise ValueError(f"weights should be a 1d sequence but given weights have shape {self.weights.shape}")
+        weights = _numbers(weights)
+        self.weights = clnn.tensor(weights, dtype=clnn.float64 if holding(None).has_fp64 else clnn.float32)
+        if weights.ndim != 1:
+            raise ValueError(f"weights should be a 1d sequence but given weights have shape {tuple(weights.shape)}")
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
 
     def __iter__(self):
-        total = self.weights.sum()
-        if not (np.isfinite(total) and total > 0 and (self.weights >= 0).all()):
+        weights = _numbers(self.weights)
+        total = weights.sum()
+        if not (np.isfinite(total) and total > 0 and (weights >= 0).all()):
             raise RuntimeError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
-        if not self.replacement and self.num_samples > len(self.weights):
+        if not self.replacement and self.num_samples > len(weights):
             raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-        yield from twister.multinomial(sequence_of(self.generator), self.weights[None], self.num_samples, self.replacement)[0].tolist()
+        yield from twister.multinomial(sequence_of(self.generator), weights[None], self.num_samples, self.replacement)[0].tolist()
 
     def __len__(self):
         return self.num_samples
@@ -235,7 +240,7 @@ class DistributedSampler(Sampler):
             num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
             rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
-            raise ValueError(f"DistributedSampler: rank must lie between 0 and {num_replicas - 1}, got {rank}")
+            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
         self.shuffle, self.seed, self.drop_last, self.epoch = shuffle, seed, drop_last, 0
         n = len(dataset)
