@@ -538,7 +538,7 @@ def copy_(self, src, non_blocking=False):
     if src._storage is self._storage or src._rg and state.grad:
         src = src.clone()
         if src._grad_fn is not None:
-            src._grad_fn.label = "CopyBackwards"
+            src._grad_fn.label = "torch::autograd::CopyBackwards"
     return apply_inplace(self, src, "copy")
 
 
