@@ -10,7 +10,7 @@ UNDERIVED = "torch::autograd::NotImplemented"
 _NAMED = dict(unique_dim=("UniqueDimBackward0", "unique_dim"), unique=("Unique2Backward0", "_unique2"),
               unique_consecutive=("UniqueConsecutiveBackward0", "unique_consecutive"), geqrf=("GeqrfBackward0", "geqrf"))
 _PLAIN = dict(histogram="histogram", binomial="binomial", bincount="bincount", linalg_ldl_factor="linalg_ldl_factor_ex", linalg_ldl_factor_ex="linalg_ldl_factor_ex",
-              linalg_ldl_solve="linalg_ldl_solve")
+              linalg_ldl_solve="linalg_ldl_solve", _sample_dirichlet="_sample_dirichlet")
 NAMES = {**_NAMED, **_PLAIN}
 
 
