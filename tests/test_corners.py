@@ -251,6 +251,7 @@ def _shown(t):
         str(x.storage()).splitlines()[-1]]
 
 
+SOME = np.random.default_rng(3).standard_normal((70, 30)).astype("f").tolist()
 CALLS = {
     "out of range": _out_of_range,
     "texts of classes": _shown,
@@ -291,6 +292,8 @@ CALLS = {
     "nothing scattered": lambda t: [t.ones(3).masked_scatter(t.zeros(3, dtype=t.bool), t.empty(0)), t.nn.functional.rrelu(t.ones(3), training=True),
                                     [(f"{f.name()}", repr(f)[:12]) for x, y in [(t.zeros(2), t.ones(1,
                                     requires_grad=True))] for f in [x.copy_(y).grad_fn, x[:1].mul_(y).grad_fn, x.grad_fn]]],
+    "running sums in double": lambda t: [getattr(t.tensor(SOME), f)(d).tolist() for f in ("cumsum", "cumprod", "logcumsumexp") for d in (0, 1)]
+    + [t.full((10,), 0.1).cumsum(0).tolist()],
     "names of views": lambda t: [v.grad_fn.name() for x in [t.ones(2, 3, 4, requires_grad=True)] for v in (
         x[0], x[0, 1], x[:, 0], x[0, :], x[1:], x[0, 1:], x[1:, 0], x[..., 0], x[..., :2], x[None], x[0, None], x[:, 1:, None], x[:, None, :, 0], x[::2])],
     "gradients of any iterable": lambda t: [t.autograd.grad((x * x).sum(), {"x": x}.values()) for x in [t.ones(2, requires_grad=True)]]
