@@ -6,6 +6,13 @@ from scenarios import assert_same, outcome, torch
 import clnn
 
 
+def _words(call):
+    """What the call's error says."""
+    with pytest.raises(Exception) as info:
+        call()
+    return str(info.value).replace("clnn.", "torch.").partition(" (copy_: ")[0]
+
+
 def _failing(*calls):
     """The kind of each call's error, None where there is none."""
     kinds = []
@@ -292,8 +299,14 @@ CALLS = {
     "nothing scattered": lambda t: [t.ones(3).masked_scatter(t.zeros(3, dtype=t.bool), t.empty(0)), t.nn.functional.rrelu(t.ones(3), training=True),
                                     [(f"{f.name()}", repr(f)[:12]) for x, y in [(t.zeros(2), t.ones(1,
                                     requires_grad=True))] for f in [x.copy_(y).grad_fn, x[:1].mul_(y).grad_fn, x.grad_fn]]],
+    "without dimensions": lambda t: [x.flip(0) for x in [t.tensor(2.0, requires_grad=True)]] + [t.zeros(()).mT,
+        t.zeros(()).flip(-1)] + [_words(lambda: x[i]) for x in [t.zeros(())]
+                                     for i in (0, slice(1, None), (..., 0), (0, 0), (None, 0, 0), (..., slice(1, None)))],
+    "copies that do not fit": lambda t: [_words(lambda: t.ones(*s).copy_(t.ones(*o))) for s, o in (((2, 2), (3,)), ((2, 2), (3, 2)), ((2,), (2,
+        2)), ((1,), (3,)), ((2, 2), (0,)))],
     "sizes of adaptive pools": lambda t: [_failing(lambda: getattr(t.nn.functional, f)(t.ones(1, 2, 4, 4), s)) for f in ("adaptive_avg_pool2d", "adaptive_max_pool2d",
-                                          "adaptive_avg_pool3d") for s in ((2,), [2], (2, 2, 2, 2))] + [_failing(lambda: t.nn.functional.adaptive_avg_pool1d(t.ones(2, 4), (1, 2)))],
+                                          "adaptive_avg_pool3d") for s in ((2,), [2], (2, 2, 2,
+                                          2))] + [_failing(lambda: t.nn.functional.adaptive_avg_pool1d(t.ones(2, 4), (1, 2)))],
     "erfcx at the ends": lambda t: [t.special.erfcx(t.tensor([float("inf"), -float("inf"), 1e300, 2.0], dtype=d)) for d in (t.float32, t.float64)],
     "running sums in double": lambda t: [getattr(t.tensor(SOME), f)(d).tolist() for f in ("cumsum", "cumprod", "logcumsumexp") for d in (0, 1)]
     + [t.full((10,), 0.1).cumsum(0).tolist()],
