@@ -220,7 +220,8 @@ _PLACES = {                     # names that are read from a module when they ar
                 "_int_mm hash_tensor _is_all_true _is_any_true sym_sum sym_ite sym_sqrt",
     "_private": "SymBool SymFloat SymInt Tag while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
                 "_check_tensor_all_with _check_type "
-                "_check_value _check_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _sample_dirichlet _segment_reduce _shape_as_tensor "
+                "_check_value _check_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _dirichlet_grad "
+                "_sample_dirichlet _segment_reduce _shape_as_tensor "
                 "_standard_gamma " + " ".join(f"_cast_{kind}" for kind in "Byte Char Double Float Half Int Long Short".split()),
 }
 _FROM = {name: place for place, names in _PLACES.items() for name in names.split()}

@@ -16,15 +16,22 @@ def _slice(input, dim=0, start=None, end=None, step=1):
 _OWN = dict(alias=lambda input: input, detach=lambda input: input, slice=_slice, view_as_complex=None, view_as_real=None)
 
 
+def _copy(view):
+    name, copy = view.grad_fn.name() if view._rg and view._grad_fn is not None else "", view.clone().contiguous()
+    if copy._rg and hasattr(copy._grad_fn, "label"):
+        copy._grad_fn.label = f"{name or 'AliasBackward0'}_copy"
+    return copy
+
+
 def _copying(name):
     def call(input, *args, out=None, **kwargs):
         from .graph.op import REGISTRY
         view = _OWN.get(name) or (REGISTRY[name].fn if name in _OWN else getattr(Tensor, name))
         got = view(input, *args, **kwargs)
         if isinstance(got, (tuple, list)):
-            got = tuple([t.clone().contiguous() for t in got])
+            got = tuple([_copy(t) for t in got])
         else:
-            got = got.clone().contiguous()
+            got = _copy(got)
         if out is None:
             return got
         same_dtype(call, out, got)

@@ -6,7 +6,7 @@ import enum
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .ops.creation import tensor, zeros
-from .ops.gamma import sample_dirichlet as _sample_dirichlet, standard_gamma as _standard_gamma  # noqa: F401
+from .ops.gamma import _dirichlet_grad, sample_dirichlet as _sample_dirichlet, standard_gamma as _standard_gamma  # noqa: F401
 from .ops.segments import segment_reduce as _segment_reduce  # noqa: F401
 
 

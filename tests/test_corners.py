@@ -6,6 +6,13 @@ from scenarios import assert_same, outcome, torch
 import clnn
 
 
+def _words(call):
+    """What the call's error says."""
+    with pytest.raises(Exception) as info:
+        call()
+    return str(info.value).replace("clnn.", "torch.").partition(" (copy_: ")[0]
+
+
 def _failing(*calls):
     """The kind of each call's error, None where there is none."""
     kinds = []
@@ -251,6 +258,7 @@ def _shown(t):
         str(x.storage()).splitlines()[-1]]
 
 
+SOME = np.random.default_rng(3).standard_normal((70, 30)).astype("f").tolist()
 CALLS = {
     "out of range": _out_of_range,
     "texts of classes": _shown,
@@ -269,6 +277,39 @@ CALLS = {
     "the old constructors": lambda t: [c(a) for c in (t.Tensor, t.FloatTensor, t.ones(1).new) for a in ((2, 3), range(3), [1.5], np.ones(2, "f"))]
     + [t.ones(1).new(t.ones(2)), t.ones(1).new(t.Size([0])), t.ones(1).new()],
     "Sobol points in double": lambda t: [t.quasirandom.SobolEngine(3, scramble=True, seed=5).draw(4, dtype=t.float64)],
+    "without a gradient": lambda t: [(r.grad_fn.name(), repr(r.detach()), r.requires_grad,
+        _failing(lambda: r.sum().backward())) for y in [t.tensor([2., 3., 1.], requires_grad=True)]
+                                     for r in (y // 2, t.heaviside(y, y), t.histogram(y, 3).hist, y.unique(), t.unique(y[None], dim=1),
+                                     y.unique_consecutive(), t.geqrf(y[:, None]).tau,
+                                               t.bincount(t.tensor([0, 1, 1]), y), t.linalg.ldl_factor(y[:1, None] * 2).LD)]
+    + [y // 2 for y in [t.ones(1, requires_grad=True)]],
+    "drawn with zeros as gradients": lambda t: [(r.grad_fn.name(), t.autograd.grad(r.sum() * float("inf"), y)[0].tolist()) for y in [t.tensor([0.5,
+        0.25], requires_grad=True)]
+                                                for r in (t.poisson(y), t.normal(y, 1.0), t.normal(0.0, y), t.bernoulli(y), y.clone().random_(),
+                                                y.clone().log_normal_(), y.clone().fill_(2.))],
+    "names of wholes": lambda t: [r.grad_fn.name() for F, y, k in [(t.nn.functional, t.eye(3, requires_grad=True) + 1, t.tensor([0, 2, 1]))] for r in (
+        t.masked_fill(y, y > 1, 2.0), t.masked_fill(y, y > 1, t.tensor(2.0)), t.index_fill(y, 0, k, 1.0), t.index_fill(y, 0, k, t.tensor(1.0)),
+        t.lerp(y, y, 0.5), t.lerp(y, y, y),
+        t.scatter(y, 0, k[None], 1.0), t.scatter(y, 0, k[None], y), F.cross_entropy(y, k), F.cross_entropy(y, y.detach()), F.cross_entropy(y[None], k[None]),
+        F.cross_entropy(y, k, label_smoothing=0.1), t.trapezoid(y), t.cumulative_trapezoid(y, y), F.rrelu(y, training=True), t.diag(y), t.atleast_3d(y), y.quantile(0.5),
+        y.repeat_interleave(2), y.repeat_interleave(k), F.adaptive_avg_pool3d(y[None, None], 1), F.avg_pool3d(y[None, None], 1), t.linalg.householder_product(y, y[0]),
+        t.linalg.lu(y)[1], t.linalg.inv_ex(y)[0], t.combinations(y[0]), F.pairwise_distance(y, y), t.fake_quantize_per_tensor_affine(y, 0.1, 0, 0,
+        255), t.expand_copy(y, (2, 3, 3)),
+        t.div(y, y, rounding_mode="floor"), t.special.i1(y), y[0] @ y, t.diagonal_scatter(y, y[0]), t.round(y, decimals=1))],
+    "nothing scattered": lambda t: [t.ones(3).masked_scatter(t.zeros(3, dtype=t.bool), t.empty(0)), t.nn.functional.rrelu(t.ones(3), training=True),
+                                    [(f"{f.name()}", repr(f)[:12]) for x, y in [(t.zeros(2), t.ones(1,
+                                    requires_grad=True))] for f in [x.copy_(y).grad_fn, x[:1].mul_(y).grad_fn, x.grad_fn]]],
+    "without dimensions": lambda t: [x.flip(0) for x in [t.tensor(2.0, requires_grad=True)]] + [t.zeros(()).mT,
+        t.zeros(()).flip(-1)] + [_words(lambda: x[i]) for x in [t.zeros(())]
+                                     for i in (0, slice(1, None), (..., 0), (0, 0), (None, 0, 0), (..., slice(1, None)))],
+    "copies that do not fit": lambda t: [_words(lambda: t.ones(*s).copy_(t.ones(*o))) for s, o in (((2, 2), (3,)), ((2, 2), (3, 2)), ((2,), (2,
+        2)), ((1,), (3,)), ((2, 2), (0,)))],
+    "sizes of adaptive pools": lambda t: [_failing(lambda: getattr(t.nn.functional, f)(t.ones(1, 2, 4, 4), s)) for f in ("adaptive_avg_pool2d", "adaptive_max_pool2d",
+                                          "adaptive_avg_pool3d") for s in ((2,), [2], (2, 2, 2,
+                                          2))] + [_failing(lambda: t.nn.functional.adaptive_avg_pool1d(t.ones(2, 4), (1, 2)))],
+    "erfcx at the ends": lambda t: [t.special.erfcx(t.tensor([float("inf"), -float("inf"), 1e300, 2.0], dtype=d)) for d in (t.float32, t.float64)],
+    "running sums in double": lambda t: [getattr(t.tensor(SOME), f)(d).tolist() for f in ("cumsum", "cumprod", "logcumsumexp") for d in (0, 1)]
+    + [t.full((10,), 0.1).cumsum(0).tolist()],
     "names of views": lambda t: [v.grad_fn.name() for x in [t.ones(2, 3, 4, requires_grad=True)] for v in (
         x[0], x[0, 1], x[:, 0], x[0, :], x[1:], x[0, 1:], x[1:, 0], x[..., 0], x[..., :2], x[None], x[0, None], x[:, 1:, None], x[:, None, :, 0], x[::2])],
     "gradients of any iterable": lambda t: [t.autograd.grad((x * x).sum(), {"x": x}.values()) for x in [t.ones(2, requires_grad=True)]]

@@ -212,6 +212,34 @@ def test_gamma_gradients_follow_the_quantile():
     np.testing.assert_allclose(slope.numpy(), (-by_shape / density).sum(0).numpy(), rtol=2e-3)
 
 
+def test_gradients_of_shares_are_those_of_beta_numbers():
+    x, a, total = np.array([0.0, 1e-3, 0.2, 0.9, 0.5, 0.999, 0.01, 0.7]), np.array([2.0, 0.1, 2, 30, 300, 40, 0.05, 1]), np.array([3.0, 9, 7, 33, 610, 40.2, 99, 2])
+    mine, theirs = [t._dirichlet_grad(*[t.tensor(v, dtype=t.float32) for v in (x, a, total)]).numpy() for t in (clnn, torch)]
+    np.testing.assert_allclose(mine, theirs, rtol=3e-3)                 # PyTorch's is an approximation
+
+    def drawn(t):
+        t.manual_seed(3)
+        a, b = t.tensor([0.5, 20.0], requires_grad=True), t.tensor([[0.3, 2.0, 9.0]], requires_grad=True)
+        beta, shares = t.distributions.Beta(a, 3.0).rsample((2,)), t.distributions.Dirichlet(b).rsample((2,))
+        (beta.sum() + (shares * shares).sum()).backward()
+        return [v.detach().numpy() for v in (beta, shares, a.grad, b.grad)], shares.grad_fn.name()
+    (mine, name), (theirs, other) = drawn(clnn), drawn(torch)
+    for got, want in zip(mine, theirs):
+        np.testing.assert_allclose(got, want, rtol=3e-3, atol=1e-5)
+    assert name == other
+
+
+def test_distribution_functions_at_the_ends_of_transforms():
+    def values(t):
+        d = t.distributions
+        return [f.cdf(t.zeros(2)).tolist() for f in (d.LogNormal(t.zeros(2), 1.0), d.Weibull(t.ones(2), 1.0), d.InverseGamma(t.ones(2), 1.0))] \
+            + [d.Wishart(t.tensor(4.0), t.eye(2))._natural_params[1].item(), d.Normal(0.0, 1.0)._mean_carrier_measure]
+    assert values(clnn) == values(torch)
+    df = clnn.tensor([3.0, 5.0], requires_grad=True)
+    clnn.distributions.Wishart(df, clnn.eye(2)).rsample().sum().backward()
+    assert (df.grad > 0).all()
+
+
 def test_gradients_through_draws():
     p = clnn.tensor([0.2, 0.3, 0.5], requires_grad=True)
     clnn.distributions.OneHotCategoricalStraightThrough(p).rsample((3,))[:, 0].sum().backward()

@@ -178,13 +178,13 @@ dual_of = None              # forward_ad.unpack_dual while a level of forward di
 def _history(t) -> list:
     tangent = None if dual_of is None else dual_of(t).tangent
     if tangent is not None:
-        return (["grad_fn=<" + t.grad_fn.name() + ">"] if tangent.requires_grad else []) + [f"tangent={tangent}"]
+        return ([f"grad_fn=<{t.grad_fn.name().rpartition('::')[2]}>"] if tangent.requires_grad else []) + [f"tangent={tangent}"]
     try:
         fn = t.grad_fn
     except RuntimeError:                                         # of a view whose base was changed
         return ["grad_fn=<Invalid>"]
     if fn is not None:
-        return [f"grad_fn=<{fn.name()}>"]
+        return [f"grad_fn=<{fn.name().rpartition('::')[2]}>"]
     return ["requires_grad=True"] if t.requires_grad else []
 
 

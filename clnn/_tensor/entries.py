@@ -38,7 +38,7 @@ class OpNode(tape.Node):
         return self.label or self.op.grad_name
 
     def __repr__(self):
-        return f"<{self.name()} object at {hex(id(self))}>"
+        return f"<{self.name().rpartition('::')[2]} object at {hex(id(self))}>"
 
     @property
     def operands(self):

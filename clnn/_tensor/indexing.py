@@ -151,7 +151,9 @@ def _consumed(item):
 def _expand_ellipsis(items, x):
     rank, used = len(x.shape), sum(map(_consumed, items))
     if used > rank:
-        if rank == 0 and all(not isinstance(i, Tensor) for i in items):
+        if rank == 0 and len(items) == 1 and isinstance(items[0], slice):
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        if rank == 0 and len(items) == 1 and not isinstance(items[0], Tensor):
             raise IndexError("invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
                              "0-dim tensor to a number")
         raise IndexError(f"too many indices for tensor of dimension {rank}")

@@ -185,12 +185,20 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     return target
 
 
+_WRITTEN = dict(copy="torch::autograd::CopyBackwards", fill="FillBackward2", random="RandomBackward2", bernoulli="BernoulliBackward2")
+
+
+def written_name(name):
+    """What PyTorch calls the entry of the in-place operator ``name`` that leaves nothing of what the tensor was."""
+    return _WRITTEN.get(name) or "".join([part.capitalize() for part in name.split("_")]) + "Backward0"
+
+
 class Overwritten(tape.Node):
     """A tensor of the graph that holds values from elsewhere now: what it was gets no gradient, but stays part of the graph."""
 
     def __init__(self, target, name):
         super().__init__([edge(target)])
-        self.label, self.meta = "CopyBackwards" if name == "copy" else name.capitalize() + "Backward0", (target.shape, target.dtype)
+        self.label, self.meta = written_name(name), (target.shape, target.dtype)
 
     def name(self):
         return self.label
@@ -306,8 +314,10 @@ class WriteRegion(_Region):
     def __init__(self, base_edge, value_edge, view):
         super().__init__([base_edge, value_edge], view)
 
+    label = "torch::autograd::CopySlices"
+
     def name(self):
-        return "CopySlices"
+        return self.label
 
     def apply(self, grads, needed):
         image = self.forth(grads[0])

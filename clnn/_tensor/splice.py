@@ -63,7 +63,7 @@ class SplicedNode(tape.Node):
         return self.label or self._last().name()
 
     def __repr__(self):
-        return f"<{self.name()} object at {hex(id(self))}>"
+        return f"<{self.name().rpartition('::')[2]} object at {hex(id(self))}>"
 
     def unfold(self):
         """From now on gradients go through the operators' own entries."""

@@ -54,7 +54,7 @@ class Node:
 
     def shown(self, nr=0):
         """The node as a program sees it, asked about output ``nr``: its class goes by the name of the operator, which tools that draw graphs print."""
-        name = self.name()
+        name = self.name().rpartition("::")[2]
         if type(self).__name__ != name:
             self.__class__ = _called(type(self), name)
         return self
@@ -89,7 +89,7 @@ class Node:
         return _add_hook(self, "pre_hooks", fn)
 
     def __repr__(self):
-        return f"<{self.name()} object at {hex(id(self))}>"
+        return f"<{self.name().rpartition('::')[2]} object at {hex(id(self))}>"
 
 
 @lru_cache(maxsize=None)

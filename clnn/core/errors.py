@@ -42,7 +42,7 @@ LinAlgError = _LinAlgError
 def overwritten(value, now, then, node=None, nr=0):
     """``value``, output ``nr`` of ``node``, was kept for backward at version ``then`` and has been written to since."""
     name = node.name() if node is not None else ""
-    name = f"torch::autograd::{name}" if name in ("CopySlices", "CopyBackwards") else re.sub(r"Backward0?(?=\d*$)", "", name)
+    name = re.sub(r"Backward0?(?=\d*$)", "", name)
     made = f", which is output {nr} of {name}," if name else ""
     return RuntimeError(f"one of the variables needed for gradient computation has been modified by an inplace operation: [{value.type()} {list(value.shape)}]"
                         f"{made} is at version {now}; expected version {then} instead. Hint: enable anomaly detection to find the operation that failed to "

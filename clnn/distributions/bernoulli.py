@@ -47,6 +47,8 @@ class Bernoulli(Binary, ExponentialFamily):
         values = clnn.arange(2, dtype=self._param.dtype, device=self._param.device).reshape((-1,) + (1,) * len(self._batch_shape))
         return values.expand((-1,) + tuple(self._batch_shape)) if expand else values
 
+    _mean_carrier_measure = 0
+
     @property
     def _natural_params(self):
         return (clnn.logit(self.probs),)

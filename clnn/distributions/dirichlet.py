@@ -1,7 +1,7 @@
 """The Dirichlet distribution."""
 import clnn
 
-from ..ops.gamma import standard_gamma
+from ..ops.gamma import dirichlet
 from . import constraints
 from .exp_family import ExponentialFamily
 
@@ -50,8 +50,7 @@ class Dirichlet(ExponentialFamily):
         return self.concentration * (total - self.concentration) / (total.pow(2) * (total + 1))
 
     def rsample(self, sample_shape=()):
-        draws = standard_gamma(self.concentration.expand(self._extended_shape(sample_shape)))
-        return draws / draws.sum(-1, True)
+        return dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value):
         if self._validate_args:

@@ -41,6 +41,8 @@ class Exponential(Scalars, ExponentialFamily):
     def entropy(self):
         return 1 - self.rate.log()
 
+    _mean_carrier_measure = 0
+
     @property
     def _natural_params(self):
         return (-self.rate,)

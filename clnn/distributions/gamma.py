@@ -45,6 +45,8 @@ class Gamma(Scalars, ExponentialFamily):
     def cdf(self, value):
         return clnn.special.gammainc(self.concentration, self.rate * self._checked(value))
 
+    _mean_carrier_measure = 0
+
     @property
     def _natural_params(self):
         return self.concentration - 1, -self.rate

@@ -49,6 +49,8 @@ class Normal(Scalars, ExponentialFamily):
     def entropy(self):
         return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
 
+    _mean_carrier_measure = 0
+
     @property
     def _natural_params(self):
         return self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()

@@ -100,10 +100,10 @@ class TransformedDistribution(Distribution):
         return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
 
     def cdf(self, value):
-        if self._validate_args:
-            self._validate_sample(value)
         for t in reversed(self.transforms):
             value = t.inv(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(value)
         return self._monotone(self.base_dist.cdf(value))
 
     def icdf(self, value):

@@ -81,9 +81,9 @@ class Wishart(Covariance, ExponentialFamily):
         if again.any():
             warnings.warn("Singular sample detected.", stacklevel=2)
             for _ in range(10 if max_try_correction is None else max_try_correction):
-                new = self._bartlett_sampling(again[again].shape)
-                sample[again] = new
-                again[again.clone()] = self._over_batch(~self.support.check(new))
+                new, at = self._bartlett_sampling(again[again].shape), again.clone()      # backward reads where they went
+                sample[at] = new
+                again[at] = self._over_batch(~self.support.check(new))
                 if not again.any():
                     break
         return sample
@@ -98,6 +98,15 @@ class Wishart(Covariance, ExponentialFamily):
         trace = clnn.cholesky_solve(value, self._unbroadcasted_scale_tril).diagonal(0, -2, -1).sum(-1)
         return (-nu * (p * math.log(2) / 2 + self._half_log_det()) - clnn.mvlgamma(nu / 2, p=p)
                 + (nu - p - 1) / 2 * clnn.linalg.slogdet(value).logabsdet - trace / 2)
+
+    @property
+    def _natural_params(self):
+        return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
+
+    def _log_normalizer(self, x, y):
+        p = self._event_shape[-1]
+        half = y + (p + 1) / 2
+        return half * (p * math.log(2) - clnn.linalg.slogdet(-2 * x).logabsdet) + clnn.mvlgamma(half, p=p)
 
     def entropy(self):
         nu, p = self.df, self._event_shape[-1]

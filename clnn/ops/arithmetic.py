@@ -13,6 +13,7 @@ from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
+from .._tensor.underived import UNDERIVED, underived
 from ..core import dtype as dt
 from ..core.limits import check_fits, check_operand
 
@@ -129,14 +130,17 @@ _FLOOR = dict(bool="input", int="clnn_ifloor(input, other)",
 _BY_ZERO = dict(bool="(other == 0)", int="(other == 0)", float="0")
 _STEPS = dict(input=lambda g: g.new_zeros(g.shape), other=lambda g: g.new_zeros(g.shape))       # rounded quotients are constant between jumps
 floor_divide = elementwise("floor_divide", "input, other", _FLOOR, checked=_BY_ZERO, numpy=np.floor_divide, dtypes=NOT_BOOL,
+                           gradcheck=False, vjp=underived("floor_divide", "input", "other"),
                            doc="Quotient rounded towards minus infinity. An integer division by zero raises at the next synchronisation.")
+floor_divide.op.grad_name = UNDERIVED
 _floor_divide = elementwise("_floor_divide", "input, other", _FLOOR, checked=_BY_ZERO, dtypes=NOT_BOOL, vjp=_STEPS, method=False, inplace=False)
 _trunc_divide = elementwise("_trunc_divide", "input, other", dict(bool="input", int="clnn_idiv(input, other)", float="trunc(input / other)"),
                             checked=_BY_ZERO, vjp=_STEPS, method=False, inplace=False)
+_floor_divide.op.grad_name = _trunc_divide.op.grad_name = "DivBackward2"
 remainder = elementwise(
     "remainder", "input, other", dict(bool="0", int="clnn_imod(input, other)", float="clnn_remainder(input, other)"),
     checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.remainder, dtypes=NOT_BOOL,
-    vjp=dict(input=lambda g: g, other=lambda g, input, other: -g * floor_divide(input, other)),
+    vjp=dict(input=lambda g: g, other=lambda g, input, other: -g * _floor_divide(input, other)),
     doc="Remainder with the sign of the divisor: ``input - other * floor(input / other)``.")
 fmod = elementwise("fmod", "input, other", dict(bool="0", int="clnn_irem(input, other)", float="clnn_fmod(input, other)"),
                    checked=dict(bool="(other == 0)", int="(other == 0)", float="0"), numpy=np.fmod, dtypes=NOT_BOOL,

@@ -50,7 +50,7 @@ i0 = elementwise("i0", "input", "clnn_i0(input)", result="float", vjp=dict(input
                  doc="Modified Bessel function of the first kind, order 0.")
 _i1 = elementwise("_i1", "input", "clnn_i1(input)", result="float", method=False, inplace=False,
                   vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.5, i0(input) - result / where(input == 0, 1.0, input))))
-
+_i1.op.grad_name = "SpecialI1Backward0"
 
 _entr = elementwise("_entr", "input", "(isnan(input) ? input : input > 0 ? -input * log(input) : input == 0 ? (ACC)0 : (ACC)-INFINITY)", result="float", method=False,
                     inplace=False, vjp=dict(input=lambda g, input: g * (-1 - input.log())))

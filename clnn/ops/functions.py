@@ -7,6 +7,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.tensor import Tensor
+from .._tensor.underived import UNDERIVED, underived
 from ..core import dtype as dt
 from ..core.limits import finfo
 from ..graph.op import REGISTRY
@@ -157,8 +158,9 @@ def nextafter(input, other):
     return where(input == other, other, where(input.isnan() | other.isnan(), math.nan, bits))
 
 
-heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))",
+heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))", gradcheck=False, vjp=underived("heaviside", "input", "values"),
                         numpy=lambda x, values: np.heaviside(np.where(x == x, x, np.array(-1).astype(x.dtype)), values))  # of NaN it is 0 in PyTorch
+heaviside.op.grad_name = UNDERIVED
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
                         result="float", numpy=np.logaddexp, inplace=False, complex="c_logaddexp(input, other)",
                         vjp=dict(input=lambda g, input, other: g / (1 + (other - input).exp()), other=lambda g, input, other: g / (1 + (input - other).exp())))

@@ -9,6 +9,7 @@ from .._tensor.declare import composite, elementwise
 from .._tensor.inplace import apply_inplace, mark
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor
+from .._tensor.underived import UNDERIVED, underived
 from ..core import dtype as dt
 from ..core import samplers
 from ..core.limits import finfo
@@ -100,8 +101,31 @@ def standard_gamma(input, generator=None):
     return _gamma_drawn(input, from_array(np.maximum(drawn, finfo(input.dtype).tiny), input._storage.device, input.dtype))
 
 
+_dirichlet_grad = elementwise("_dirichlet_grad", "x, alpha, total", "clnn_dirichlet_grad(x, alpha, total)", dtypes=dt.FLOATS, method=False, inplace=False,
+                              gradcheck=False, vjp=underived("_dirichlet_grad", "x", "alpha", "total"),
+                              doc="The derivative of beta numbers ``x`` of shapes ``alpha`` and ``total - alpha`` by ``alpha``, over ``1 - x``.")
+_dirichlet_grad.op.grad_name = UNDERIVED
+
+
+def _slopes(g, concentration, result):
+    """Each number moves with its own concentration as a beta number does, and the others make room for it in proportion."""
+    slope = _dirichlet_grad(result, concentration, concentration.sum(-1, True))
+    return slope * (g - (result * g).sum(-1, True))
+
+
+_shares = elementwise("_shares", "concentration, draws", "draws", method=False, inplace=False, gradcheck=False, dtypes=dt.FLOATS,
+                      vjp=dict(concentration=_slopes), doc="Probability vectors that were drawn with the concentrations.")
+_shares.op.grad_name = "_DirichletBackward"
+
+
+def dirichlet(concentration):
+    """Probability vectors along the last dimension with gradients to the concentrations (implicit reparameterisation)."""
+    concentration = concentration.contiguous()
+    return _shares(concentration, sample_dirichlet(concentration.detach()))
+
+
 @composite("_sample_dirichlet", method=False)
 def sample_dirichlet(input, generator=None):
     """Probability vectors along the last dimension, drawn from the Dirichlet distribution of the given concentrations."""
-    draws = standard_gamma(input, generator)
+    draws = standard_gamma(input.detach(), generator)
     return draws / draws.sum(-1, True)

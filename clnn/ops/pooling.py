@@ -357,10 +357,11 @@ def _adaptive_window(name, input, nd, output_size):
         raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D tensor, but got {list(input.shape)}")
     sizes = tuple(input.shape[input.ndim - nd:])
     given = (output_size,) * nd if isinstance(output_size, (int, np.integer)) or output_size is None else tuple(output_size)
+    if len(given) != nd and nd == 1:
+        raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(given)})")
     if len(given) != nd:
-        given = given * nd if len(given) == 1 else given
-    if len(given) != nd:
-        raise RuntimeError(f"{name}: output_size must be {nd}, got {given}")
+        what = "(): internal error: output_size.size()" if "max" in name else ": output_size"
+        raise RuntimeError(f"{name}{what} must be {nd}")
     out = tuple(s if o is None else int(o) for s, o in zip(sizes, given))
     if any(o < 0 for o in out):
         raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {out}")

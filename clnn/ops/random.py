@@ -1,8 +1,8 @@
 """Random numbers: factory functions, in-place fills and sampling.
 
 On CPU devices draws follow PyTorch's sequence (``_sequence``). Elsewhere, in recordings and under ``vmap`` a draw is an elementwise expression of the element
-number, the seed and a block count (see ``clnn.core.rng``), so it is recorded lazily and fuses with what uses it. Both give equal bits for equal seeds
-on every device that draws that way (but for doubles, which use the driver's functions).
+number, the seed and a block count (see ``clnn.core.rng``), so it is recorded lazily and fuses with what uses it. Both give equal bits for equal
+seeds on every device that draws that way (but for doubles, which use the driver's functions).
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from .._tensor import foreign, formats
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
-from .._tensor.dispatch import as_it_lies
+from .._tensor.dispatch import as_it_lies, broadcast
 from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.splice import drawn
@@ -26,6 +26,7 @@ from ..graph.node import Expr
 from ..graph.op import REGISTRY
 from . import _sequence, _shuffle
 from .creation import _alike, _done, _empty, _float_default, _like, _like_another, as_size, factory, sizes
+from .functions import _nothing
 
 _STREAM = ("seed", "first")
 _SHORT = 256                # orders of so many numbers are made by the host
@@ -274,7 +275,7 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
 
 
 _placed = elementwise("_placed", "mean, std, noise", "mean + std * noise", method=False, inplace=False, gradcheck=False,
-                      vjp=dict(mean=lambda g: g * 0, std=lambda g: g * 0), doc="Noise with a mean and a deviation. As in PyTorch, no gradient reaches them.")
+                      vjp=dict(mean=_nothing, std=_nothing), doc="Noise with a mean and a deviation. As in PyTorch, no gradient reaches them.")
 _placed.op.grad_name = "NormalBackward3"
 
 
@@ -295,9 +296,11 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
     if not tensors:
         return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
-    from .._tensor.dispatch import broadcast
     std = _not_negative(std) if isinstance(std, Tensor) else std
-    return _placed(mean, std, _normal(broadcast("normal", *tensors), tensors[0].dtype, tensors[0]._storage.device, generator))
+    result = _placed(mean, std, _normal(broadcast("normal", *tensors), tensors[0].dtype, tensors[0]._storage.device, generator))
+    if result._rg and len(tensors) == 1:
+        result._grad_fn.label = f"NormalBackward{1 if tensors[0] is mean else 2}"
+    return result
 
 
 _not_negative = elementwise("_not_negative", "input", "input", checked=dict(bool="0", int="(input < 0)", float="(input < 0)"), method=False, inplace=False,
@@ -306,9 +309,9 @@ _not_negative = elementwise("_not_negative", "input", "input", checked=dict(bool
 
 # -- sampling ---------------------------------------------------------------------------------------------------------------------
 _bernoulli = elementwise("_bernoulli", "seed, first, input", "clnn_less(clnn_uniform(clnn_random_word(seed, first, IDX), 24), input)", method=False, inplace=False,
-                         vjp=dict(input=lambda g: g * 0))
+                         vjp=dict(input=_nothing))
 _bernoulli.op.expr.longs = frozenset((0, 1))
-_drawn_from = elementwise("_drawn_from", "input, draws", "draws", method=False, inplace=False, gradcheck=False, vjp=dict(input=lambda g: g * 0),
+_drawn_from = elementwise("_drawn_from", "input, draws", "draws", method=False, inplace=False, gradcheck=False, vjp=dict(input=_nothing),
                           doc="``draws``, which the history shows as drawn with the probabilities ``input``.")
 _probability = elementwise("_probability", "input", "input", checked="!(input >= 0 && input <= 1)", method=False, inplace=False, vjp=dict(input=lambda g: g),
                            failure=(RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false."))
@@ -453,7 +456,8 @@ def poisson(input, generator=None):
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     drawn = by_rejection(samplers.poisson, generator, input._storage.device, rates)
-    return from_array(np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64) if drawn is None else drawn, input._storage.device, input.dtype)
+    drawn = np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64) if drawn is None else drawn
+    return _drawn_from(input, from_array(drawn, input._storage.device, input.dtype))
 
 
 @composite("binomial", method=False)

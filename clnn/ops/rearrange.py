@@ -42,7 +42,7 @@ def movedim(input, source, destination):
 def _mirrored(shape, strides, dims):
     """(the dimensions as numbers from 0 on, strides that walk these backwards, distance of the first element) of a call of ``flip``."""
     dims = wrap_dims(dims, len(shape))
-    return dims, tuple([-s if d in dims else s for d, s in enumerate(strides)]), sum([(shape[d] - 1) * strides[d] for d in dims if shape[d]])
+    return dims, tuple([-s if d in dims else s for d, s in enumerate(strides)]), sum([(shape[d] - 1) * strides[d] for d in dims if shape and shape[d]])
 
 
 @kernel("_flip", complex=True, method=False, vjp=dict(input=lambda g, dims: _flip(g, dims)))
@@ -69,7 +69,7 @@ def flip(input, *dims):
     if not dims:
         raise TypeError('flip() missing 1 required positional arguments: "dims"')
     dims = _mirrored(input.shape, input._strides, tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)[0]
-    return _flip(input, dims) if input.shape else input.clone()
+    return _flip(input, dims)
 
 
 @composite("fliplr", complex=True, numpy=np.fliplr, samples=lambda: [((_values(2, 3),), {})])

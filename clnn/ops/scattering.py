@@ -551,5 +551,7 @@ def masked_scatter(input, mask, source):
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got" + f"{type_name(input.dtype)} and {type_name(source.dtype)}")
     from .searching import ranks
     wide = mask if mask.shape == input.shape else mask.expand(broadcast("masked_scatter", input, mask))
-    rank = where(wide, ranks(wide) - 1, 0)
-    return where(wide, _index_rows(source.reshape(-1), rank, (source._numel,), 0, 1, False, "masked_scatter"), input).contiguous()
+    rank, source = where(wide, ranks(wide) - 1, 0), source.reshape(-1)
+    if not source._numel:                                               # the place 0 that all others ask for has to be there; it is not enough for a mask
+        source, rank = source.new_zeros(1), rank + wide
+    return where(wide, _index_rows(source, rank, source.shape, 0, 1, False, "masked_scatter"), input).contiguous()

@@ -7,6 +7,7 @@ from .._tensor import foreign, formats
 from .._tensor.declare import composite, kernel, view, with_list
 from .._tensor.device import device as device_type
 from .._tensor.device import resolve
+from .._tensor.dispatch import broadcast
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.interop import transfer
@@ -217,6 +218,10 @@ Tensor.T = property(_reversed_dimensions)
 
 
 def _matrices_turned(self):
+    if self.ndim == 0:
+        if first_time("mT of a scalar"):
+            warn("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
+        return self
     if self.ndim < 2:
         raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
     return self.transpose(-2, -1)
@@ -534,11 +539,14 @@ def copy_(self, src, non_blocking=False):
         src = src.to(self.device)
     src = cast(src, self.dtype)
     if src.shape != self.shape:
-        src = expand(src, self.shape)
+        shape = broadcast("copy_", self, src)
+        if shape != self.shape:
+            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(shape)}")
+        src = expand(src, shape)
     if src._storage is self._storage or src._rg and state.grad:
         src = src.clone()
         if src._grad_fn is not None:
-            src._grad_fn.label = "CopyBackwards"
+            src._grad_fn.label = "torch::autograd::CopyBackwards"
     return apply_inplace(self, src, "copy")
 
 

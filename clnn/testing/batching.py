@@ -61,7 +61,8 @@ def _pairs(op, call, arrays, chosen):
     outs = clnn.vmap(lambda *ts: _call(op, call, ts), tuple(0 if on else None for on in chosen), randomness="different")(*packed)
     yield from ((o[i], singles[i][0][k], f"{op.name}{call} of sample {i}", 2) for k, o in enumerate(outs) for i in range(SAMPLES))
     floats = [on for a, on in zip(arrays, chosen) if cases.is_float(a)]
-    for j, (g, on) in enumerate(zip(_backward(outs, [t for t in packed if t.requires_grad]), floats)):
+    grads = _backward(outs, [t for t in packed if t.requires_grad]) if singles[0][1] else []
+    for j, (g, on) in enumerate(zip(grads, floats)):
         for i in range(SAMPLES if on else 1):
             want = [s[1][j] for s in singles] if singles[0][1] else [None]
             if want[0] is not None and g is not None:

@@ -12,6 +12,7 @@ from .._tensor.device import resolve
 from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor
 from .._tensor.refusals import TENSORS
+from .._tensor.underived import is_underived
 from ..core import dtype as dt
 from ..core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
 from ..graph.op import REGISTRY, Op
@@ -180,10 +181,10 @@ def run(op, call: Call, requires_grad=False, make=to_tensor):
 
 
 def flatten(result) -> list:
-    """Outputs as a flat list of tensors, arrays and numbers."""
+    """Outputs as a flat list of tensors, arrays and numbers; what PyTorch has no gradient of requires none here."""
     if isinstance(result, (list, tuple)):
         return [leaf for r in result for leaf in flatten(r)]
-    return [result]
+    return [result.detach() if result.__class__ is Tensor and result._rg and is_underived(result._grad_fn) else result]
 
 
 def numpy_result(op, call: Call, widen=None):

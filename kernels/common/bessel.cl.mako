@@ -131,7 +131,7 @@ ${OV} ${F} clnn_erfcx(${F} x) {
 % else:
     const double a = fabs(x), c = a < 28 ? a : 28, h = c * c, right = clnn_erfcx_part_(a < 1e300 ? a : 1e300), e = clnn_exp(h);
     const double left = e < INFINITY ? fma(2 * e, fma(c, c, -h), 2 * e - right) : e;
-    return x != x ? x : x < 0 ? left : right;
+    return x != x ? x : x < 0 ? left : isinf(x) ? 0 : right;
 % endif
 }
 % endfor

@@ -2,7 +2,7 @@
 ##   P(a, x) by its power series below a + 1, Q(a, x) by its continued fraction above (Abramowitz & Stegun 6.5.29, 6.5.31); both take some sqrt(a) steps, so
 ##   that of a large a they are Temme's uniform expansion near x = a, of which TEMME has the coefficients by powers of 1 / a and of eta (DLMF 8.12)
 ##   gamma numbers: Marsaglia & Tsang, "A simple method for generating gamma variables" (2000)
-##   derivative by the shape a at a fixed probability: -(dP/da) / p(x), "implicit reparameterisation" (Figurnov et al., 2018)
+##   derivatives of gamma and beta numbers by the shape a at a fixed probability: -(dP/da) / p(x), "implicit reparameterisation" (Figurnov et al., 2018)
 <%!
     OV = "static inline __attribute__((overloadable))"
     TEMME = ((-1 / 3, 1 / 12, -2 / 135, 1 / 864, 1 / 2835, -139 / 777600, 1 / 25515, -571 / 261273600, -281 / 151559100, 8.29671134095308601e-7),
@@ -109,6 +109,34 @@ ${OV} ${F} clnn_gamma_grad(${F} a, ${F} x) {
     }
     const ${F} b = x + 1 - a + r, h = 1 / b;
     return x * (h * known - (dr - 1) * h * h);
+}
+//@ clnn_digamma_step_ clnn_dirichlet_grad
+/* digamma(a + b) - digamma(a) without cancellation: a few steps of the recurrence, then the asymptotic series */
+${OV} ${F} clnn_digamma_step_(${F} a, ${F} b) {
+    ${F} step = 0;
+    for (int n = 0; n < ${6 if F == "float" else 12}; n++, a += 1) step += b / (a * (a + b));
+    const ${F} c = a + b, p = 1 / (a * a), q = 1 / (c * c);
+    const ${F} bend = (p - q) * ((${F})0.0833333333333333333${s} - (p + q) * (${F})0.00833333333333333333${s}
+                                 + (p * p + p * q + q * q) * (${F})0.00396825396825396825${s});
+    return step + clnn_log1p(b / a) + b / (2 * a * c) + bend;
+}
+//@ clnn_dirichlet_grad
+/* dx/da / (1 - x) of a beta number x of shapes a and total - a: the power series of the incomplete beta function carries its derivative along (DLMF 8.17.8),
+   that of x below the mean and that of 1 - x above, which there has no cancellation; near both ends the one that needs few terms */
+${OV} ${F} clnn_dirichlet_grad(${F} x, ${F} a, ${F} total) {
+    if (x == 0) return 0;
+    const ${F} b = total - a, y = 1 - x;
+    const bool below = x * (total + 2) <= a + 1 ? x < (${F})0.5${s} || y * a > 2 : x < (${F})0.5${s} && x * b < 2;
+    const ${F} z = below ? x : y, c = below ? a : b;
+    ${F} term = 1, sum = 1, rate = 0, weighted = 0;
+    for (int n = 1; n < 20000 && (n < 3 || term > sum * ${"1e-8f" if F == "float" else "1e-17"}); n++) {
+        term *= z * (total + n - 1) / (c + n);
+        rate += below ? (1 - b) / ((total + n - 1) * (a + n)) : 1 / (total + n - 1);
+        sum += term;
+        weighted += term * rate;
+    }
+    if (below) return -x / a * (sum * (clnn_log(x) + clnn_digamma_step_(a + 1, b - 1)) + weighted);
+    return x / b * (sum * (clnn_log1p(-y) + clnn_digamma_step_(a, b)) + weighted);
 }
 //@ clnn_gamma
 /* element i uses the blocks first + 32 i ... first + 32 i + 31 of clnn_normal and clnn_uniform; 15 tries fail once in 10^19 draws */
