@@ -71,6 +71,16 @@ class GraphModule(Module):
         """The text of ``forward``."""
         return self._code
 
+    @property
+    def _in_spec(self):
+        """The structure of the arguments, where the graph works on their leaves."""
+        return self._graph._codegen.pytree_info.in_spec
+
+    @property
+    def _out_spec(self):
+        """The structure of the result."""
+        return self._graph._codegen.pytree_info.out_spec
+
     def recompile(self):
         """Make ``forward`` from the graph as it is now."""
         made = self._graph.python_code("self")
