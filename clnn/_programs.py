@@ -89,6 +89,8 @@ def spec_of(told):
 
 def _lines(graph):
     """The nodes of a graph, for JSON."""
+    if any(n.op == "get_attr" for n in graph.nodes):
+        raise NotImplementedError("export.save: clnn does not write programs with branches of torch.cond")
     return [[n.op, n.name, "getitem" if n.target is operator.getitem else str(n.target), _encoded(list(n.args)), _encoded(n.kwargs)] for n in graph.nodes]
 
 

@@ -278,6 +278,8 @@ def _lifted(graph_module, constants, mod, before):
     graph, found = graph_module.graph, {}
     place = next((n for n in graph.nodes[before:]))
     for node in graph.find_nodes(op="get_attr"):
+        if node.target not in graph_module._buffers:            # a branch
+            continue
         target = known.get(id(constants.get(node.target)))
         unnamed = sum(t.startswith("lifted_tensor_") for t, _ in found.values())
         target = target or f"lifted_tensor_{unnamed}"

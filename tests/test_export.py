@@ -345,3 +345,29 @@ def test_statistics_of_training_move_in_exported_programs():
     assert net[0].running_mean.tolist() == [0.0, 0.0] and "constant" not in program.graph_module.code
     program.module()(clnn.tensor([[1.0, 2.0], [3.0, 4.0]]))
     assert clnn.allclose(net[0].running_mean, clnn.tensor([0.2, 0.3])) and net[0].num_batches_tracked.item() == 1
+
+
+def branching(lib):
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = lib.nn.Parameter(lib.tensor([1.0, 2.0]))
+
+        def forward(self, x):
+            y = x * 2
+            return lib.cond(x.sum() > 0, lambda x: (x.sin() + y, x * 3), lambda x: (x.cos() * self.weight, x - 1), (x,))[0] + 1
+    program = lib.export.export(Net(), (lib.ones(2),))
+    module = program.module()
+    return str([n.op for n in program.graph.nodes]), program.graph_module.true_graph_0.code.count("aten.sin.default"), [module(lib.tensor(v)).tolist() for v in (
+        [1.0, 2.0], [-1.0, -3.0])], [Net()(lib.tensor(v)).tolist() for v in ([1.0, 2.0], [-1.0, -3.0])]
+
+
+def test_programs_keep_both_branches():
+    torch = pytest.importorskip("torch")
+    mine, other = branching(clnn), branching(torch)
+    assert mine[:2] == other[:2]
+    np.testing.assert_allclose(mine[2:], other[2:], rtol=1e-6)
+    with pytest.raises(RuntimeError, match="Expect both branches to be callable"):
+        clnn.cond(clnn.tensor(True), 3, None, ())
+    with pytest.raises(RuntimeError, match="single-element tensor"):
+        clnn.cond(clnn.ones(2) > 0, lambda: 1, lambda: 2)

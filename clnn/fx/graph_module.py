@@ -124,6 +124,10 @@ class GraphModule(Module):
         code = self._graph.python_code("self", verbose=True).src
         lines = ("    " + line if line.strip() else "" for line in code.strip("\n").split("\n"))
         text = f"class {type(self).__name__}({config.spoken}.nn.Module):\n" + "\n".join(lines)
+        for child in self.children():
+            if isinstance(child, GraphModule):
+                inner = child.print_readable(print_output=False)
+                text += "\n" + "\n".join("    " + line if line.strip() else "" for line in inner.split("\n"))
         if print_output:
             print(text)
         return text
