@@ -90,5 +90,4 @@ def _graph(recorder, fn, spec, given, outside):
         flat, result = tree_flatten(fn(*tree_unflatten(list(given[:spec.num_leaves]), spec)))
     made.append(result)
     inner.graph.output(tuple(map(node_of, flat)))
-    inner.graph.eliminate_dead_code()
     return GraphModule(inner.root, inner.graph), result

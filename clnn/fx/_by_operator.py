@@ -131,7 +131,8 @@ def traced(f, args, names, class_name="GraphModule", lines=False, composites=Fal
     with recorder:
         result = f(*tree_unflatten(seen, spec))
     recorder.graph.output(tree_map(recorder.node_of, tuple(result) if isinstance(result, tuple) else result))          # names of results are not kept
-    recorder.graph.eliminate_dead_code()
+    if not composites:                                          # exported programs keep what nobody uses, as PyTorch's
+        recorder.graph.eliminate_dead_code()
     if constants is not None:
         constants.update({node.target: value for node, value in recorder.nodes.values() if node.op == "get_attr"})
     return GraphModule(recorder.root, recorder.graph, class_name)
