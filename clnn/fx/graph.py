@@ -190,7 +190,8 @@ class Graph:
                 raise RuntimeError(f"Node redefined name {node.name}!")
             for n in node.all_input_nodes:
                 if n.graph is not self:
-                    raise RuntimeError(f"Argument '{n}' of Node '{node}' does not belong to this Graph, but was used as an argument!")
+                    raise RuntimeError(f"Argument '{n}' of Node '{node}' does not belong to this Graph, but was used as an argument! "
+                                       f"If you are copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap values\n{self}")
                 if n not in seen:
                     raise RuntimeError(f"Argument '{n}' of Node '{node}' was used before it has been defined! Please check that Nodes in the graph are "
                                        f"topologically ordered\n{self}")
