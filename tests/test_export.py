@@ -371,3 +371,13 @@ def test_programs_keep_both_branches():
         clnn.cond(clnn.tensor(True), 3, None, ())
     with pytest.raises(RuntimeError, match="single-element tensor"):
         clnn.cond(clnn.ones(2) > 0, lambda: 1, lambda: 2)
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "relu", "sqrt", "exp", "tan", "softmax"])
+def test_graphs_of_gradients_hold_no_results(name):
+    def slope(x, g):
+        y = nn.functional.softmax(x, 1) if name == "softmax" else getattr(clnn, name)(x)
+        return clnn.autograd.grad(y, x, g)[0]
+    x, g = clnn.tensor([[0.5, 1.5]], requires_grad=True), clnn.ones(1, 2)
+    graph, other = make_fx(slope)(x, g), clnn.tensor([[0.1, 0.7]], requires_grad=True)
+    assert "constant" not in graph.code and clnn.allclose(graph(other, 3 * g), slope(other, 3 * g))

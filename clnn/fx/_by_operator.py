@@ -61,13 +61,18 @@ def _without_memory(value):
     return extras.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta") if value.layout is clnn.strided else None
 
 
+def _place(t):
+    """What tells a tensor's memory and how it lies there: gradient rules keep other handles on results."""
+    return id(t._storage), t._version, t.storage_offset(), t.shape, t.stride() if t.layout is clnn.strided else None, t.dtype
+
+
 class Recorder(TorchDispatchMode):
     """Writes each operator into a graph. Tensors that it has not seen become constants. With ``lines`` nodes know the line of the program they come from."""
 
     def __init__(self, lines=False, composites=False, modules=None):
         super().__init__()
         self.lines, self.composites, self.modules = lines, composites, modules
-        self.graph, self.root, self.nodes = Graph(), Module(), {}
+        self.graph, self.root, self.nodes, self.places = Graph(), Module(), {}, {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -84,7 +89,7 @@ class Recorder(TorchDispatchMode):
         """The node of a tensor; anything else as it is."""
         if not isinstance(value, Tensor):
             return value
-        found = self.nodes.get(id(value))
+        found = self.nodes.get(id(value)) or self.places.get(_place(value))
         if found is None:
             name = f"_tensor_constant{len(self.root._buffers)}"
             self.root.register_buffer(name, value.detach())
@@ -99,7 +104,7 @@ class Recorder(TorchDispatchMode):
             if self.modules is not None:
                 node.meta["nn_module_stack"] = _modules_of_program(self.modules)
         if isinstance(result, Tensor):
-            self.nodes[id(result)] = (node, result)
+            self.nodes[id(result)] = self.places[_place(result)] = (node, result)
             if not self.lines:
                 node.meta["tensor_meta"] = describe(result) if node.meta["val"] is not None else None
         elif isinstance(result, (tuple, list)):
