@@ -82,7 +82,7 @@ def _put(fn, maker):
 
 def _install():
     from .. import _aten_calls as calls, _composites as composites
-    from ..nn.modules import _chain
+    from ..nn.modules import _chain, batchnorm
     from ..ops import multihead, splitting, views
     import clnn
     composites.places()                                         # reads signatures
@@ -113,7 +113,7 @@ def _install():
         _put(quick, functools.partial(_left, left))
     _put(multihead._heads, functools.partial(_instead, multihead.heads_by_steps))
     _put(_chain._together, functools.partial(_instead, _chain._one_by_one))
-    _put(_chain.alone, functools.partial(_instead, lambda module, input: module._by_steps(input)))
+    _put(batchnorm._Moves.takes, functools.partial(_left, False))
     _put(views._seen_as, _viewed)
     _put(splitting._pieces, _cut)
     _put(REGISTRY["view"].plain, _view)

@@ -28,7 +28,7 @@ def _modules_of_program(names):
     """The modules that are being run, from the outermost to the innermost, as PyTorch notes them; ``names``: id of a module -> its dotted name."""
     frame, found = sys._getframe(2), []
     while frame is not None:
-        if frame.f_code.co_name in ("forward", "_by_steps") and frame.f_code.co_argcount:
+        if frame.f_code.co_name == "forward" and frame.f_code.co_argcount:
             module = frame.f_locals.get(frame.f_code.co_varnames[0])
             if isinstance(module, Module) and id(module) in names and module not in found:
                 found.append(module)

@@ -80,9 +80,6 @@ class _BatchNorm(_NormBase):
     def forward(self, input):
         if self.training and self.__class__ in KNOWN and input.__class__ is clnn.Tensor and _moves.takes(self):
             return alone(self, input)
-        return self._by_steps(input)
-
-    def _by_steps(self, input):
         self._check_input_dim(input)
         momentum = self._momentum_of_step()
         use_batch = self.training or (self.running_mean is None and self.running_var is None)
