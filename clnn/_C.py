@@ -11,7 +11,17 @@ from ._questions import ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
 from ._tensor.tensor import Tensor as TensorBase
 
 _TensorBase = TensorBase
-_nn = _SimpleNamespace()
+
+
+class _Native(_SimpleNamespace):
+    """Functions of layers, under the names that PyTorch's compiled part has for them."""
+
+    def __getattr__(self, name):
+        from .nn import functional
+        return getattr(functional, {"log_sigmoid": "logsigmoid"}.get(name, name))
+
+
+_nn = _Native()
 __path__ = []                       # programs import torch._C._functorch
 _TensorMeta = type(TensorBase)
 

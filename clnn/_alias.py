@@ -11,6 +11,8 @@ _PACKAGE = __name__.rpartition(".")[0]
 _ELSEWHERE = {
     "autograd.profiler": "profiler", "autograd.variable": "autograd", "cuda.amp.autocast_mode": "cuda.amp", "cuda.amp.common": "cuda.amp",
     "cuda.amp.grad_scaler": "amp.grad_scaler", "cuda.memory": "cuda", "cuda.random": "cuda", "cuda.streams": "cuda",
+    "_functorch.aot_autograd": "_aot", "_functorch.partitioners": "_aot", "_functorch.compilers": "_aot", "_dynamo.backends": "_aot",
+    "_dynamo.backends.common": "_aot", "_dynamo.testing": "_dynamo_testing",
     "_dynamo.utils": "_dynamo", "_dynamo.eval_frame": "_dynamo", "_dynamo._trace_wrapped_higher_order_op": "_dynamo",
     "_subclasses": "_questions", "_subclasses.fake_tensor": "_questions", "fx.experimental": "_questions", "fx.experimental.symbolic_shapes": "_questions",
     "fx.experimental.proxy_tensor": "_questions", "fx.experimental.optimization": "fx._optimization",
@@ -106,6 +108,8 @@ class _Finder:
         root, dot, rest = name.partition(".")
         if name == "functorch" and is_torch():              # a package of PyTorch's distribution
             return ModuleSpec(name, _Loader(f"{_PACKAGE}.functorch"), is_package=True)
+        if name == "functorch.compile" and is_torch():
+            return ModuleSpec(name, _Loader(f"{_PACKAGE}._aot"))
         if not dot or root != _PACKAGE and sys.modules.get(root) is not sys.modules.get(_PACKAGE):
             return None
         if root == "torch":

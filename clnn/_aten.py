@@ -113,6 +113,10 @@ def embedding(weight, indices, padding_idx=-1, scale_grad_by_freq=False, sparse=
     return clnn.nn.functional.embedding(indices, weight, padding_idx if padding_idx >= 0 else None, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
 
 
+def log_sigmoid(input):
+    return clnn.nn.functional.logsigmoid(input)
+
+
 _OTHER = {"_adaptive_avg_pool2d": "adaptive_avg_pool2d", "_adaptive_avg_pool3d": "adaptive_avg_pool3d"}
 
 
@@ -159,6 +163,10 @@ def elu(input, alpha=1, scale=1, input_scale=1):
     return scale * clnn.where(input > 0, input, alpha * (input * input_scale).expm1())
 
 
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):
+    return clnn.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
 def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     return clnn.nn.functional.group_norm(input, num_groups, weight, bias, eps)
 
@@ -168,12 +176,12 @@ _LOSSES = dict(mse_loss="reduction", l1_loss="reduction", soft_margin_loss="redu
                huber_loss="reduction delta", binary_cross_entropy="weight reduction", binary_cross_entropy_with_logits="weight pos_weight reduction",
                hinge_embedding_loss="margin reduction", cosine_embedding_loss="target margin reduction", margin_ranking_loss="target margin reduction",
                triplet_margin_loss="negative margin p eps swap reduction", poisson_nll_loss="log_input full eps reduction",
-               nll_loss="weight reduction ignore_index", cross_entropy_loss="weight reduction ignore_index label_smoothing")
+               nll_loss="weight reduction ignore_index", nll_loss_nd="weight reduction ignore_index", cross_entropy_loss="weight reduction ignore_index label_smoothing")
 
 
 def _loss(name, order):
     def call(input, target, *args, **kwargs):
-        fn = getattr(clnn.nn.functional, name.replace("entropy_loss", "entropy"))
+        fn = getattr(clnn.nn.functional, name.replace("entropy_loss", "entropy").removesuffix("_nd"))
         values = dict(zip(order, args)) | kwargs
         reduction = values.get("reduction", "mean")
         tensors = [values.pop(n) for n in ("target", "negative") if n in values]

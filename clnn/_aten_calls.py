@@ -5,6 +5,7 @@ import math
 
 from ._tensor.tensor import Tensor
 from .core.layout import contiguous_format
+from .core.shape import broadcast_shapes
 from .graph.op import REGISTRY
 
 
@@ -81,6 +82,18 @@ def _transform(name, length):
     return call
 
 
+def _largest(x, window, out_shape):
+    """Maxima of windows on planes; others keep clnn's own form."""
+    if window.nd != 2 or window.adaptive:
+        return None
+    kernel, stride, padding, dilation = map(list, (window.kernel, window.stride, window.padding, window.dilation))
+    up = any((n + 2 * p - d * (k - 1) - 1) // s + 1 != o for n, o, k, s, p, d in zip(x.shape[-2:], out_shape[-2:], kernel, stride, padding, dilation))
+    rest = [padding, dilation, up]
+    while rest and rest[-1] == [[0, 0], [1, 1], False][len(rest) - 1]:
+        rest.pop()
+    return "max_pool2d_with_indices", "default", (x, kernel, stride, *rest)
+
+
 CALLS = {
     "_fft_c2c": _transform("_fft_c2c", lambda x, dim, back: x.shape[dim]), "_fft_r2c": _transform("_fft_r2c", lambda x, dim, onesided: x.shape[dim]),
     "_fft_c2r": _transform("_fft_c2r", lambda x, dim, n: n),
@@ -116,12 +129,22 @@ CALLS = {
     "_embedding": lambda w, i, pad, *rest: ("embedding", "default", (w, i, pad) if pad is not None and pad >= 0 else (w, i)),
     "_gather": lambda x, dim, index, *rest: ("gather", "default", (x, dim, index)), "_index_rows": _rows,
     "_layer_norm": lambda x, shape, w, b, eps, rms: ("native_layer_norm", "default", (x, list(shape), w, b, eps)) if not rms else None,
+    "_max_pool": _largest,
+    "_batch_norm": lambda x, w, b, mean, var, momentum, eps: ("native_batch_norm", "default", (x, w, b, mean, var, True, momentum, eps)),
+    "_fixed_norm": lambda x, mean, var, w, b, eps: ("native_batch_norm", "default", (x, w, b, mean, var, False, 0.1, eps)),
     "convolution": lambda x, w, b, stride, pad, dilation, groups: (
         "convolution", "default", (x, w, b, list(stride), list(pad), list(dilation), False, [0] * len(stride), groups)),
 }
 
 
 OWN = frozenset(("_cross_entropy",))        # what PyTorch has no operator for: modes are asked for what it is made of
+
+
+def by_planes(a, b):
+    """Products of stacks with several dimensions, as PyTorch takes them: of one stack."""
+    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (t if t.shape[:-2] == lead else t.expand(*lead, *t.shape[-2:]) for t in (a, b))
+    return REGISTRY["bmm"].fn(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])).view(*lead, a.shape[-2], b.shape[-1])
 
 
 def call_for(op, values):
@@ -223,6 +246,10 @@ EXPLICIT = {
                        geqrf orgqr ormqr linalg_ldl_factor_ex matrix_exp aminmax stft istft""".split(), _default),
     **dict.fromkeys(("add", "sub"), lambda args, kwargs: "Tensor"), "lerp": _by_second(), "masked_fill": _by_second(),
     "split": lambda args, kwargs: "Tensor" if isinstance((*args, *kwargs.values())[1], int) else "sizes", "unbind": lambda args, kwargs: "int",
+    **dict.fromkeys(("any", "all"), lambda args, kwargs: "default" if (*args, *kwargs.values())[1:2] in ((), (None,)) else
+                    "dim" if isinstance((*args, *kwargs.values())[1], int) else "dims"),
+    "isin": lambda args, kwargs: "_".join("Tensor" if _tensor(a) else "Scalar" for a in args[:2]), "unique_consecutive": _default,
+    "searchsorted": lambda args, kwargs: "Tensor" if _tensor(args[-1]) else "Scalar", "bucketize": lambda args, kwargs: "Tensor" if _tensor(args[0]) else "Scalar",
     "histogram": lambda args, kwargs: "bins_tensor" if _tensor((*args[1:], *kwargs.values(), 0)[0]) else "bin_ct",
     "scatter": lambda args, kwargs: "src" if _tensor(args[-1]) else "value", "scatter_add": _default, "index_add": _default,
 }

@@ -368,6 +368,9 @@ class Namespace:
         op = _table.get(qualname)
         if op is not None:
             packet = OpOverloadPacket(qualname, op, op)
+        elif self.name == "higher_order":
+            from .fx import _branches
+            return _branches._found(name)
         elif self.name == "quantized":
             from ._quantized import functions
             packet = getattr(functions, name, None)

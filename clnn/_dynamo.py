@@ -1,6 +1,7 @@
 """Switches of ``torch._dynamo`` and ``torch._inductor`` that programs set: accepted, as :func:`clnn.compile` records launches and has none of them."""
 from __future__ import annotations
 
+import collections
 import contextlib
 import sys
 import types
@@ -41,11 +42,18 @@ def __getattr__(name):
     if name == "OptimizedModule":
         from ._compile import optimized_module
         return optimized_module()
-    if name == "eval_frame":
+    if name in ("eval_frame", "utils"):
         return sys.modules[__name__]
+    if name == "testing":
+        from . import _dynamo_testing
+        return _dynamo_testing
+    if name == "backends":
+        from . import _aot
+        return _aot
     raise AttributeError(f"module 'clnn._dynamo' has no attribute {name!r}")
 
 
+counters = collections.defaultdict(collections.Counter)         # of a compiler's doings: none
 disallow_in_graph = nonstrict_trace = allow_in_graph        # a recording holds launches, whoever makes them
 __path__ = []           # programs import the submodule
 config = _switches("_dynamo.config")

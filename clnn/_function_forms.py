@@ -1,6 +1,8 @@
 """Functions of the top-level namespace that are methods, layers or operators in another form."""
 from __future__ import annotations
 
+from ._tensor.tensor import Tensor
+from ._tensor.wrapped import local
 from .graph.op import REGISTRY
 from .ops import dropout as _dropout
 from .ops.activation import IN_PLACE
@@ -186,4 +188,14 @@ def cond(pred, true_fn, false_fn, operands=()):
         >>> clnn.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
         tensor([2., 3.])
     """
+    if isinstance(pred, Tensor) and pred._numel != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    if not isinstance(operands, (tuple, list)):
+        raise RuntimeError("Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got "
+                           f"{operands}.")
+    if isinstance(pred, Tensor) and local.modes and local.modes[-1].composites:
+        from .fx import _branches
+        return _branches.record(local.modes[-1], pred, true_fn, false_fn, operands)
     return (true_fn if pred else false_fn)(*operands)

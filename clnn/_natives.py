@@ -37,6 +37,52 @@ def native_batch_norm(input, weight, bias, running_mean, running_var, training, 
     return set_out(out, (got, mean.to(kind), (var + eps).rsqrt().to(kind)))
 
 
+def batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False):
+    """Normalisation by the statistics of the batch, in training, or by the running ones; arguments in the order of ``aten``."""
+    return _fn("batch_norm")(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=False):
+    """Normalisation of each sample's channels; arguments in the order of ``aten``."""
+    return _fn("instance_norm")(input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps)
+
+
+def _native_batch_norm_legit_no_training(input, weight, bias, running_mean, running_var, momentum, eps):
+    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+def max_pool2d_with_indices(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """(the largest values of windows, their places in the planes)."""
+    return _fn("max_pool2d")(input, kernel_size, stride or None, padding, dilation, ceil_mode, True)
+
+
+def adaptive_max_pool2d(input, output_size):
+    """(the largest values of windows that cover the planes, their places)."""
+    return _fn("adaptive_max_pool2d")(input, output_size, True)
+
+
+def _pooling(kind, dims):
+    def pool(input, kernel_size, stride=(), *rest, **more):
+        return _fn(name)(input, kernel_size, stride or None, *rest, **more)
+    name = pool.__name__ = pool.__qualname__ = f"{kind}_pool{dims}d"
+    return pool
+
+
+def _upsample(mode, dims, own):
+    def upsample(input, output_size, *rest):
+        aligned, factors = rest if len(rest) == 2 else (None, rest[0] if rest else None)
+        return _fn("interpolate")(input, output_size, factors if output_size is None else None, mode, aligned)
+    upsample.__name__ = upsample.__qualname__ = own
+    return upsample
+
+
+globals().update({f"{kind}_pool{d}d": _pooling(kind, d) for kind in ("max", "avg") for d in (1, 2, 3)})
+globals().update({name: _upsample(mode, int(name[-2]), name) for mode, names in {
+    "nearest": "upsample_nearest1d upsample_nearest2d upsample_nearest3d", "linear": "upsample_linear1d", "bilinear": "upsample_bilinear2d",
+    "nearest-exact": "_upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d", "bicubic": "upsample_bicubic2d",
+    "trilinear": "upsample_trilinear3d"}.items() for name in names.split()})
+
+
 def _native_batch_norm_legit(input, weight, bias, *rest):
     return native_batch_norm(input, weight, bias, *(rest if len(rest) == 5 else (None, None, *rest)))
 

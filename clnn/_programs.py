@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import json
 import operator
+from collections import OrderedDict
 
 import clnn
 from clnn._tensor.tensor import Tensor
 from clnn.nn.modules.module import Module
-from clnn.utils._pytree import tree_flatten, tree_map
+from clnn.utils._pytree import LEAF, TreeSpec, tree_flatten, tree_map, tree_unflatten
 
 from .fx.graph import Graph
 from .fx.graph_module import GraphModule
 from .fx.node import Node
 
-_KIND = "clnn program 1"
+_KIND = "clnn program 2"
+_KINDS = {"tuple": tuple, "list": list, "dict": dict, "OrderedDict": OrderedDict}
 
 
 class _Differs(Exception):
@@ -68,8 +70,27 @@ def _decoded(value, nodes, moved):
     return found
 
 
+def _told_spec(spec):
+    """A structure for JSON."""
+    if spec.is_leaf():
+        return None
+    if spec.kind not in _KINDS.values():
+        raise NotImplementedError(f"export.save: clnn does not write values of type {spec.kind.__name__}")
+    return [spec.kind.__name__, list(spec.keys) if issubclass(spec.kind, dict) else None, [_told_spec(c) for c in spec.children]]
+
+
+def spec_of(told):
+    """The structure that :func:`_told_spec` told."""
+    if told is None:
+        return LEAF
+    kind, keys, children = told
+    return TreeSpec(_KINDS[kind], tuple(keys) if keys is not None else None, tuple(map(spec_of, children)))
+
+
 def _lines(graph):
     """The nodes of a graph, for JSON."""
+    if any(n.op == "get_attr" for n in graph.nodes):
+        raise NotImplementedError("export.save: clnn does not write programs with branches of torch.cond")
     return [[n.op, n.name, "getitem" if n.target is operator.getitem else str(n.target), _encoded(list(n.args)), _encoded(n.kwargs)] for n in graph.nodes]
 
 
@@ -133,10 +154,10 @@ def _free(program, names):
 
     def again(steps):
         grown = iter([_grown(v, {d: steps[n] for (j, d), n in names.items() if j == i and n in steps}) if isinstance(v, Tensor) else v
-                      for i, v in enumerate(tree_flatten(list(program.example_inputs))[0])])
-        args, kwargs = tree_map(lambda v: next(grown), list(program.example_inputs))
+                      for i, v in enumerate(tree_flatten(program.example_inputs)[0])])
+        args, kwargs = tree_map(lambda v: next(grown), program.example_inputs)
         with clnn.no_grad():
-            return _lines(clnn.export.export(program._module, tuple(args), kwargs).graph)
+            return _lines(clnn.export.export(program._fixed, tuple(args), kwargs).graph)
     kept, others = [], []
     for name in dict.fromkeys(names.values()):
         try:
@@ -160,16 +181,19 @@ def write(program, f, *choices):
         lines, free = _free(program, names)
         if free:
             break
-    signature = program.graph_signature
-    module, inputs = program._module, tree_flatten(list(program.example_inputs))[0]
+    signature, sizes = program.graph_signature, {**{at: (n, 0, -1, n) for at, n in names.items()}, **program._sizes}
+    module, inputs = program._module, tree_flatten(program.example_inputs)[0]
+    outputs = [[hasattr(v, "op"), v.name if hasattr(v, "op") else _encoded(v)] for v in program.graph.output_node().args[0]]
     text = json.dumps({
-        "lines": lines, "names": program._state_names, "alone": program._alone, "kwargs": list(program.example_inputs[1]),
-        "sizes": [[i, d, n] for (i, d), n in names.items() if n in free], "shapes": [list(v.shape) if isinstance(v, Tensor) else None for v in inputs],
-        "signature": [signature.inputs_to_parameters, signature.inputs_to_buffers, signature.user_inputs, signature.user_outputs,
-                      signature.non_persistent_buffers],
+        "lines": lines, "names": [target for _, target in program._held()], "specs": [_told_spec(spec) for spec in program.call_spec],
+        "arguments": program._names_of_arguments(), "guards": [row for row in program._guards() if type(row[-1]) in (int, list)], "outputs": outputs,
+        "sizes": [[i, d, *(_encoded(v) if v != float("inf") else -1 for v in sizes[i, d])] for (i, d), n in names.items() if n in free],
+        "shapes": [list(v.shape) if isinstance(v, Tensor) else None for v in inputs],
+        "signature": [signature.inputs_to_parameters, signature.inputs_to_buffers, signature.user_inputs, signature.non_persistent_buffers,
+                      signature.inputs_to_lifted_tensor_constants],
         "parameters": [n for n, _ in module.named_parameters()], "kept": list(module.state_dict())})
     state = {n: t.detach() for n, t in (*module.named_parameters(), *module.named_buffers())}
-    clnn.save({"kind": _KIND, "text": text, "state": state, "constants": dict(program.graph_module.named_buffers())}, f)
+    clnn.save({"kind": _KIND, "text": text, "state": state, "constants": program._constants}, f)
     return free
 
 
@@ -189,12 +213,16 @@ class StoredProgram(Module):
         """The graph for sizes that differ by ``moved`` from those of the example."""
         key = tuple(moved.items())
         if key not in self._made:
-            self._made[key] = _graph_module(self._told["lines"], self._constants, moved)
+            self._made[key] = _graph_module(self._told["lines"], {}, moved)
         return self._made[key]
+
+    def _other(self, leaves):
+        """Whether the leaves have other sizes than the example."""
+        return any(shape is not None and list(v.shape) != shape for v, shape in zip(leaves, self._told["shapes"]))
 
     def _moved(self, given):
         """How much each size that may differ does. Raises AssertionError where another one does."""
-        sizes, moved = {(i, d): n for i, d, n in self._told["sizes"]}, {}
+        sizes, moved = {(i, d): n for i, d, n, *_ in self._told["sizes"]}, {}
         for i, (value, shape) in enumerate(zip(given, self._told["shapes"])):
             if shape is None:
                 continue
@@ -206,14 +234,17 @@ class StoredProgram(Module):
                     raise AssertionError(f"Guard failed: size {d} of input {i} is {known} where the program was exported, got shape {tuple(value.shape)}")
         return moved
 
+    def _computed(self, state, leaves):
+        """The leaves of the result."""
+        return self.graph_module(self._moved(leaves))(*[state[n] for n in self._told["names"]], *leaves)
+
     def forward(self, *args, **kwargs):
-        told = self._told
-        given = tree_flatten(list(args))[0] + [v for name in told["kwargs"] if name in kwargs for v in tree_flatten(kwargs[name])[0]]
+        told, names = self._told, self._told["arguments"]
+        given = tree_flatten((args, {name: kwargs[name] for name in names if name in kwargs}))[0]
         if len(given) != len(told["shapes"]):
             raise TypeError(f"the program takes {len(told['shapes'])} inputs, got {len(given)}")
-        state = {**dict(self.named_parameters()), **dict(self.named_buffers())}
-        result = self.graph_module(self._moved(given))(*[state[n] for n in told["names"]], *given)
-        return result[0] if told["alone"] else result
+        state = {**dict(self.named_parameters()), **dict(self.named_buffers()), **self._constants}
+        return tree_unflatten(self._computed(state, given), spec_of(told["specs"][1]))
 
 
 def read(f, map_location=None):

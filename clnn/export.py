@@ -4,17 +4,22 @@ from __future__ import annotations
 import contextlib
 import copy
 import enum
+import hashlib
 import inspect
+import re
 from collections import namedtuple
 
 from clnn._dynamo_exc import UserError, UserErrorType
-from clnn._export_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint
+from clnn._export_shapes import AdditionalInputs, Dim, ShapesCollection, _DimHint, int_oo
+from clnn._programs import spec_of
 from clnn._tensor.grad_mode import no_grad
 from clnn._tensor.tensor import Tensor
+from clnn._unlifted import ExportedModule, detached_from
+from clnn.fx._by_operator import _without_memory
 from clnn.nn.modules.module import Module
 from clnn.nn.utils.stateless import functional_call
 from clnn.random import fork_rng
-from clnn.utils._pytree import register_dataclass, tree_flatten, tree_unflatten  # noqa: F401
+from clnn.utils._pytree import keystr, register_dataclass, tree_flatten, tree_leaves_with_path, tree_unflatten  # noqa: F401
 
 __all__ = ["AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "ShapesCollection",
            "TensorArgument", "default_decompositions", "export", "load", "save", "unflatten"]
@@ -23,6 +28,8 @@ __path__ = []           # programs import torch.export.graph_signature
 InputKind = enum.Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN")
 OutputKind = enum.Enum("OutputKind", "USER_OUTPUT LOSS_OUTPUT BUFFER_MUTATION PARAMETER_MUTATION GRADIENT_TO_PARAMETER GRADIENT_TO_USER_INPUT")
 TensorArgument = namedtuple("TensorArgument", "name")
+ConstantArgument = namedtuple("ConstantArgument", "name value")
+CallSpec = namedtuple("CallSpec", "in_spec out_spec")
 
 
 def _line(spec):
@@ -46,16 +53,18 @@ class OutputSpec(namedtuple("OutputSpec", "kind arg target")):
 
 
 class ExportGraphSignature:
-    """Which inputs of the graph are parameters, buffers and a program's own; the names of its outputs."""
+    """Which inputs of the graph are parameters, buffers, constants and a program's own; the names of its outputs, and other values that it returns."""
 
-    def __init__(self, parameters, buffers, user_inputs, user_outputs, passing=()):
+    def __init__(self, parameters, buffers, user_inputs, user_outputs, passing=(), constants=None):
         self.inputs_to_parameters, self.inputs_to_buffers = parameters, buffers
         self.parameters, self.buffers = tuple(parameters.values()), tuple(buffers.values())
-        self.user_inputs, self.user_outputs = tuple(user_inputs), tuple(user_outputs)
-        # constants of a module stay within its graph, and what is written stays an operator of it
-        self.inputs_to_lifted_tensor_constants, self.inputs_to_lifted_custom_objs = {}, {}
+        self._given = [v if isinstance(v, (TensorArgument, ConstantArgument)) else TensorArgument(v) for v in user_outputs]
+        self.user_inputs, self.user_outputs = tuple(user_inputs), tuple(a.value if isinstance(a, ConstantArgument) else a.name for a in self._given)
+        # what is written stays an operator of the graph
+        self.inputs_to_lifted_tensor_constants, self.inputs_to_lifted_custom_objs = dict(constants or {}), {}
         self.buffers_to_mutate, self.parameters_to_mutate, self.user_inputs_to_mutate = {}, {}, {}
-        self.lifted_tensor_constants = self.lifted_custom_objs = self.input_tokens = self.output_tokens = ()
+        self.lifted_tensor_constants = tuple(self.inputs_to_lifted_tensor_constants.values())
+        self.lifted_custom_objs = self.input_tokens = self.output_tokens = ()
         self.non_persistent_buffers = tuple(n for n in self.buffers if n in passing)
         self.backward_signature = self.assertion_dep_token = None
 
@@ -64,69 +73,80 @@ class ExportGraphSignature:
         """An :class:`InputSpec` for each input of the graph, in order."""
         return [*(InputSpec(InputKind.PARAMETER, TensorArgument(n), t) for n, t in self.inputs_to_parameters.items()),
                 *(InputSpec(InputKind.BUFFER, TensorArgument(n), t, t not in self.non_persistent_buffers) for n, t in self.inputs_to_buffers.items()),
+                *(InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(n), t) for n, t in self.inputs_to_lifted_tensor_constants.items()),
                 *(InputSpec(InputKind.USER_INPUT, TensorArgument(n), None) for n in self.user_inputs)]
 
     @property
     def output_specs(self):
         """An :class:`OutputSpec` for each output of the graph, in order."""
-        return [OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(n), None) for n in self.user_outputs]
+        return [OutputSpec(OutputKind.USER_OUTPUT, a, None) for a in self._given]
 
     def __str__(self):
         return "\n".join(["", "# inputs", *map(str, self.input_specs), "", "# outputs", *map(str, self.output_specs), ""])
 
 
-class _Program(Module):
-    """The exported program as a module: as it was traced, or, where sizes may differ, the module that it came from."""
+class _Symbol(str):
+    """The name of a size that may differ."""
 
-    def __init__(self, program):
-        super().__init__()
-        self._program, self._original = [program], copy.deepcopy(program._module)
+    __slots__ = ()
+    __repr__ = str.__str__
 
-    def forward(self, *args, **kwargs):
-        program = self._program[0]
-        if program._dynamic or kwargs:
-            return self._original(*args, **kwargs)
-        state = {**dict(self._original.named_parameters()), **dict(self._original.named_buffers())}
-        given = tree_flatten(list(args))[0]
-        for name, got, example in zip(program.graph_signature.user_inputs, given, tree_flatten(list(program.example_inputs[0]))[0]):
-            if isinstance(got, Tensor) and isinstance(example, Tensor) and got.shape != example.shape:
-                at = next((f"{name}.size()[{d}] == {n}" for d, n in enumerate(example.shape) if got.shape[d:d + 1] != (n,)), f"{name}.dim() == {example.ndim}")
-                raise AssertionError(f"Guard failed: {at} (its shape is {tuple(got.shape)}; give export() dynamic_shapes)")
-        result = program.graph_module(*[state[n] for n in program._state_names], *given)
-        if program._made_of is not None:
-            return tree_unflatten(list(result), program._made_of)
-        return result[0] if program._alone else result
+
+class ValueRanges(namedtuple("ValueRanges", "lower upper")):
+    """Least and largest value of a size."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return f"VR[{self.lower}, {self.upper}]"
 
 
 class ExportedProgram:
     """What :func:`export` gives."""
 
-    _made_of = None             # the tree of what the program returns, where a program's own class is in it
-
-    def __init__(self, module, graph_module, signature, state_names, example_inputs, kind):
-        self._module, self.graph_module, self.graph_signature, self._state_names = module, graph_module, signature, state_names
-        self.example_inputs, (self._shapes, self._alone) = example_inputs, kind
-        self._dynamic = self._shapes is not None
-
     dialect = "TRAINING"
+
+    def __init__(self, module, graph_module, signature, example_inputs, call_spec, sizes=None):
+        self._module, self.graph_module, self.graph_signature = module, graph_module, signature
+        self.example_inputs, self.call_spec = example_inputs, call_spec
+        self._sizes = sizes or {}                               # (number of a leaf, dimension) -> Free
+        self._dynamic, self._fixed = bool(self._sizes), detached_from(module) if self._sizes else module
+        self._told = None
+
     graph = property(lambda self: self.graph_module.graph)
 
     @property
     def constants(self):
-        """Buffers that are not part of the state."""
-        return {n: t for n, t in self._module.named_buffers() if n in self.graph_signature.non_persistent_buffers}
+        """Tensors that are no part of the state: attributes of modules, then buffers that are not persistent."""
+        signature, buffers = self.graph_signature, dict(self._module.named_buffers())
+        return {**{n: self._constants[n] for n in signature.lifted_tensor_constants}, **{n: buffers[n] for n in signature.non_persistent_buffers}}
 
-    tensor_constants = constants
+    tensor_constants = property(lambda self: self.constants)
+    _constants: dict = {}
 
     @property
     def state_dict(self):
         """Parameters, then buffers."""
-        state = self._module.state_dict()
+        state = self._module.state_dict(keep_vars=True)
         return {n: state[n] for n in (*dict(self._module.named_parameters()), *state) if n in state}
 
-    def module(self):
-        """A module that computes the program, with parameters of its own."""
-        return _Program(self)
+    @property
+    def range_constraints(self):
+        """Least and largest size of each that may differ, by the names that PyTorch gives them."""
+        found = {}
+        for size in self._sizes.values():
+            found.setdefault(size.name, size)
+        return {_Symbol(size.symbol): ValueRanges(size.least, size.most) for size in found.values()}
+
+    @property
+    def module_call_graph(self):
+        """An entry for the program and each of its modules that compute something."""
+        entry = namedtuple("ModuleCallEntry", "fqn signature")
+        return [entry(name, None) for name, _ in self._module.named_modules()]
+
+    def module(self, check_guards=True):
+        """A module that computes the program, with the parameters of the one that was exported, under their names."""
+        return ExportedModule(self)
 
     def parameters(self):
         return self._module.parameters()
@@ -140,16 +160,66 @@ class ExportedProgram:
     def named_buffers(self):
         return self._module.named_buffers()
 
-    def run_decompositions(self, decomp_table=None):
-        """The program itself: its operators are those of the lowest level."""
-        return self
+    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+        """The program in operators of the lowest level."""
+        if self.example_inputs is None:
+            return self
+        return _traced_program(self._fixed, *self.example_inputs, self._sizes, False)
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.")
 
     def __str__(self):
         code, signature = (text.replace("\n", "\n    ") for text in (self.graph_module.print_readable(print_output=False), str(self.graph_signature)))
-        return f"ExportedProgram:\n    {code}\nGraph signature: {signature}\nRange constraints: {{}}\n"
+        return f"ExportedProgram:\n    {code}\nGraph signature: {signature}\nRange constraints: {self.range_constraints}\n"
+
+    __repr__ = __str__
+
+    # -- for the module behind it ------------------------------------------------------------------------------------------------
+    def _held(self):
+        """(input of the graph, dotted name of the tensor that it is)."""
+        signature = self.graph_signature
+        return [*signature.inputs_to_parameters.items(), *signature.inputs_to_buffers.items(), *signature.inputs_to_lifted_tensor_constants.items()]
+
+    def _state(self):
+        """Those tensors by name."""
+        return {**dict(self._module.named_parameters()), **dict(self._module.named_buffers()), **self._constants}
+
+    def _names_of_arguments(self):
+        args, kwargs = self.example_inputs
+        places = _names_by_place(self._module, args)
+        return [*places, *kwargs]
+
+    def _guards(self):
+        """The rows of :class:`~clnn._unlifted.GuardsFn`."""
+        args, kwargs = self.example_inputs
+        rows, seen = [], {}
+        for place, (source, value) in enumerate(_sources(self._module, args, kwargs)):
+            if not isinstance(value, Tensor):
+                rows += [[source, place, None, "==", value]] if type(value) in (int, float, str, bool) else []
+            for dim, n in enumerate(value.shape) if isinstance(value, Tensor) else ():
+                size = self._sizes.get((place, dim))
+                if size is None:
+                    rows.append([source, place, dim, "==", n])
+                elif size.name in seen:
+                    rows.append([source, place, dim, "==", seen[size.name]])
+                else:
+                    seen[size.name] = [source, place, dim]
+                    rows += [[source, place, dim, ">=", size.least]] if size.least > 0 else []
+                    rows += [[source, place, dim, "<=", size.most]] if size.most is not int_oo else []
+        return rows
+
+    def _moves(self, leaves):
+        """Whether these inputs have sizes that the graph is not of."""
+        if not self._dynamic:
+            return False
+        known = tree_flatten(self.example_inputs)[0]
+        return any(isinstance(got, Tensor) and isinstance(k, Tensor) and got.shape != k.shape for got, k in zip(leaves, known))
+
+    def _elsewhere(self, module, args, kwargs):
+        module._guards_fn(*tree_flatten((args, kwargs))[0])
+        state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        return functional_call(self._fixed, state, args, kwargs)
 
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), **ignored):
@@ -165,7 +235,6 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         >>> program.graph_signature.parameters, program.module()(clnn.ones(1, 3)).shape
         (('weight', 'bias'), clnn.Size([1, 2]))
     """
-    from clnn.fx._by_operator import traced
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
@@ -173,29 +242,60 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     kwargs = kwargs or {}
+    return _traced_program(mod, args, kwargs, _free_sizes(mod, args, kwargs, dynamic_shapes), True)
+
+
+def _traced_program(mod, args, kwargs, sizes, composites):
+    """The program of ``mod(*args, **kwargs)``; ``composites``: of operators above autograd."""
+    from clnn.fx._by_operator import traced
     parameters, buffers = dict(mod.named_parameters()), dict(mod.named_buffers())
     names, state = [*parameters, *buffers], [*parameters.values(), *buffers.values()]
-    inputs = _input_names(mod, args, kwargs)
-    leaves, spec = tree_flatten(list(args))
-    given, alone, made = len(leaves), [], []
+    inputs, (leaves, spec), made, constants = _input_names(mod, args, kwargs), tree_flatten((args, kwargs)), [], {}
 
     def program(*values):
-        flat = values[len(state):]
-        result = functional_call(mod, dict(zip(names, values)), tuple(tree_unflatten(list(flat[:given]), spec)), dict(zip(kwargs, flat[given:])))
-        alone.append(isinstance(result, Tensor))
-        if not all(isinstance(leaf, Tensor) or leaf is None or type(leaf) in (int, float, bool, str) for leaf in _inside(result)):
-            result, outer = tree_flatten(result)                # a class that trees were told of: its parts are the outputs
-            made.append(outer)
-        return (result,) if alone[0] else tuple(result) if made else result
+        given, named = tree_unflatten(list(values[len(state):]), spec)
+        flat, result = tree_flatten(functional_call(mod, dict(zip(names, values)), given, named))
+        made.append(result)
+        return tuple(flat)
     holders = [("p_" if i < len(parameters) else "b_") + n.replace(".", "_") for i, n in enumerate(names)]
-    with _as_it_was([*buffers.values(), *leaves, *kwargs.values()]):
-        graph_module = traced(program, [*state, *leaves, *kwargs.values()], [*holders, *inputs], lines=True)
-    outputs = [n.name for n in graph_module.graph.output_node().all_input_nodes]
-    signature = ExportGraphSignature(dict(zip(holders, parameters)), dict(zip(holders[len(parameters):], buffers)), tuple(inputs), tuple(outputs),
-                                     set(buffers) - set(mod.state_dict()))
-    program = ExportedProgram(mod, graph_module, signature, names, (args, kwargs), (dynamic_shapes, alone[0]))
-    program._made_of = made[0] if made else None
-    return program
+    with _as_it_was([*buffers.values(), *leaves]):
+        graph_module = traced(program, [*state, *leaves], [*holders, *inputs], lines=True, composites=composites, constants=constants,
+                              modules={id(m): path for path, m in mod.named_modules()})
+    lifted = _lifted(graph_module, constants, mod, len(state))
+    given = graph_module.graph.output_node().args[0]
+    outputs = [TensorArgument(v.name) if hasattr(v, "op") else ConstantArgument("", v) for v in given]
+    placed = [n.name for n in graph_module.graph.nodes if n.op == "placeholder"][len(state) + len(lifted):]
+    signature = ExportGraphSignature(dict(zip(holders, parameters)), dict(zip(holders[len(parameters):], buffers)), placed, outputs,
+                                     set(buffers) - set(mod.state_dict()), {holder: target for holder, (target, _) in lifted.items()})
+    made_program = ExportedProgram(mod, graph_module, signature, (args, kwargs), CallSpec(spec, made[0]), sizes)
+    made_program._constants = dict(lifted.values())
+    return made_program
+
+
+def _lifted(graph_module, constants, mod, before):
+    """Make inputs of the graph's constants, behind the first ``before``. Returns name of the input -> (dotted name, tensor)."""
+    known = {id(t): f"{path}.{name}" if path else name for path, m in mod.named_modules() for name, t in vars(m).items() if isinstance(t, Tensor)}
+    graph, found = graph_module.graph, {}
+    place = next((n for n in graph.nodes[before:]))
+    for node in graph.find_nodes(op="get_attr"):
+        if node.target not in graph_module._buffers:            # a branch
+            continue
+        target = known.get(id(constants.get(node.target)))
+        unnamed = sum(t.startswith("lifted_tensor_") for t, _ in found.values())
+        target = target or f"lifted_tensor_{unnamed}"
+        with graph.inserting_before(place):
+            holder = graph.placeholder("c_" + target.replace(".", "_"))
+        holder.meta = dict(node.meta)
+        node.replace_all_uses_with(holder)
+        graph.erase_node(node)
+        value = getattr(graph_module, node.target)
+        found[holder.name] = target, value
+        graph_module._buffers.pop(node.target, None)
+        if holder.meta.get("val") is None:
+            holder.meta["val"] = _without_memory(value)
+    if found:
+        graph_module.recompile()
+    return found
 
 
 @contextlib.contextmanager
@@ -208,13 +308,6 @@ def _as_it_was(values):
         for t, version, before in kept:
             if t._version != version:
                 t.copy_(before)
-
-
-def _inside(value):
-    """What tuples, lists and dicts hold."""
-    if type(value) in (tuple, list, dict):
-        return [leaf for v in (value.values() if type(value) is dict else value) for leaf in _inside(v)]
-    return [value]
 
 
 def unflatten(module, flat_args_adapter=None):
@@ -241,14 +334,56 @@ def default_decompositions():
     return {}
 
 
+def _names_by_place(mod, args):
+    """A name for each argument by place: those of the parameters of ``forward``, numbered where one takes several."""
+    names = []
+    places = list(inspect.signature(mod.forward).parameters.values())
+    for i in range(len(args)):
+        place = places[min(i, len(places) - 1)] if places else None
+        variadic = place is not None and place.kind is place.VAR_POSITIONAL
+        names.append("input" if place is None else f"{place.name}_{i - len(places) + 1 if i >= len(places) else 0}" if variadic else place.name)
+    return names
+
+
+def _sources(mod, args, kwargs):
+    """(where it comes from, value) for all values among the arguments."""
+    named = [*zip(_names_by_place(mod, args), args), *kwargs.items()]
+    return [(name + keystr(path), leaf) for name, value in named for path, leaf in tree_leaves_with_path(value)]
+
+
 def _input_names(mod, args, kwargs):
-    """Names for all values among the arguments, after the parameters of ``forward``."""
-    names, places = [], [p.name for p in inspect.signature(mod.forward).parameters.values()]
-    for i, a in enumerate(args):
-        count = len(tree_flatten(a)[0])
-        base = places[min(i, len(places) - 1)] if places else "input"
-        names += [base] if count == 1 and base not in names else [f"{base}_{i + k}" for k in range(count)]
-    return [*names, *kwargs]
+    """Names for all values among the arguments, after the parameters of ``forward`` and the keys on the way."""
+    return ["_".join(part for part in re.split(r"\W+", source) if part) for source, _ in _sources(mod, args, kwargs)]
+
+
+Free = namedtuple("Free", "name least most symbol")
+
+
+def _free_sizes(mod, args, kwargs, shapes):
+    """(number of a leaf, dimension) -> :class:`Free`, for sizes that may differ as ``dynamic_shapes`` has it; equal sizes without a name share one."""
+    found, values, count = {}, [*args, *kwargs.values()], 0
+    places, by_name = [*_names_by_place(mod, args), *kwargs], isinstance(shapes, dict)
+    sources = [source for source, _ in _sources(mod, args, kwargs)]
+    for i, value in enumerate(values if shapes else ()):
+        spec = (shapes.get(places[i]) if by_name else shapes[i] if i < len(shapes) else None) if i < len(places) else None
+        specs = [spec] if isinstance(value, Tensor) else tree_flatten(spec, is_leaf=lambda v: isinstance(v, dict) and all(type(k) is int for k in v))[0]
+        leaves = tree_flatten(value)[0]
+        for k, (leaf, dims) in enumerate(zip(leaves, specs)):
+            for d, dim in dims.items() if isinstance(dims, dict) else enumerate(dims or ()):
+                size = _free(dim, leaf, d, sources[count + k])
+                if size is not None:
+                    found[count + k, d] = size
+        count += len(leaves)
+    return found
+
+
+def _free(dim, leaf, d, source):
+    symbol = f"s{int(hashlib.sha256(f'L[{source!r}].size()[{d}]'.encode()).hexdigest(), 16) % 100}"
+    if isinstance(dim, _DimHint):
+        if dim.type == "STATIC" or dim.type == "AUTO" and leaf.shape[d] < 2:
+            return None
+        return Free(f"size {leaf.shape[d]}", 2 if dim.min is None else dim.min, int_oo if dim.max is None else dim.max, symbol)
+    return Free(dim.__name__, dim.min, dim.max, symbol) if isinstance(dim, Dim) else None
 
 
 class _Stored(ExportedProgram):
@@ -256,30 +391,26 @@ class _Stored(ExportedProgram):
 
     def __init__(self, module):
         told = module._told
-        signature = ExportGraphSignature(*told["signature"])
-        super().__init__(module, module.graph_module({}), signature, told["names"], None, (None, told["alone"]))
+        outputs = [TensorArgument(v) if known else ConstantArgument("", v) for known, v in told["outputs"]]
+        signature = ExportGraphSignature(*told["signature"][:3], outputs, *told["signature"][3:])
+        super().__init__(module, module.graph_module({}), signature, None, CallSpec(*map(spec_of, told["specs"])))
+        self._constants, self._dynamic = module._constants, bool(told["sizes"])
+        self._sizes = {(i, d): Free(*rest) for i, d, *rest in told["sizes"]}
 
-    def module(self):
-        return copy.deepcopy(self._module)
+    def _names_of_arguments(self):
+        return self._module._told["arguments"]
 
+    def _guards(self):
+        return self._module._told["guards"]
 
-def _named_sizes(program):
-    """(number of an input, dimension) -> the name of a size that may differ, as ``dynamic_shapes`` has it; one name for equal sizes that have none."""
-    args, kwargs = program.example_inputs
-    shapes, found, values, count = program._shapes or {}, {}, [*args, *kwargs.values()], 0
-    by_name = isinstance(shapes, dict)
-    places = [*list(inspect.signature(program._module.forward).parameters)[:len(args)], *kwargs]
-    for i, value in enumerate(values):
-        spec = (shapes.get(places[i]) if by_name else shapes[i]) if i < len(places) else None
-        specs = [spec] if isinstance(value, Tensor) else tree_flatten(spec, is_leaf=lambda v: isinstance(v, dict) and all(type(k) is int for k in v))[0]
-        leaves = tree_flatten(value)[0]
-        for leaf, dims in zip(leaves, specs):
-            for d, dim in dims.items() if isinstance(dims, dict) else enumerate(dims or ()):
-                hint = isinstance(dim, _DimHint)
-                if isinstance(dim, Dim) or hint and dim.type != "STATIC":
-                    found[count + leaves.index(leaf) if leaf is not value else count, d] = f"size {leaf.shape[d]}" if hint else dim.__name__
-        count += len(leaves)
-    return found
+    def _moves(self, leaves):
+        return self._dynamic and self._module._other(leaves)
+
+    def _elsewhere(self, module, args, kwargs):
+        leaves = tree_flatten((args, kwargs))[0]
+        module._guards_fn(*leaves)
+        state = {**dict(module.named_parameters()), **dict(module.named_buffers()), **self._constants}
+        return tree_unflatten(self._module._computed(state, leaves), self.call_spec.out_spec)
 
 
 def save(ep, f, *, extra_files=None, opset_version=None, **ignored):
@@ -302,7 +433,7 @@ def save(ep, f, *, extra_files=None, opset_version=None, **ignored):
         raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
     if isinstance(ep, _Stored):
         raise NotImplementedError("export.save: the program is from a file; copy that")
-    names = _named_sizes(ep)
+    names = {at: size.name for at, size in ep._sizes.items()}
     missing = {n for n in names.values() if not n.startswith("size ")} - set(write(ep, f, names))
     if missing:
         raise NotImplementedError(f"export.save: the graph depends on {', '.join(sorted(missing))} in ways that clnn does not write; export it for one size")

@@ -115,6 +115,8 @@ def wrap_torch_function(dispatcher):
 @functools.lru_cache(None)
 def _tables():
     """({owner: overridable functions}, ignored functions, {function: name})."""
+    from clnn import functional as whole
+    from clnn.nn import functional
     found, ignored, names = {}, set(), {}
     for owner, members in namespaces():
         place = ".".join([config.spoken, *(["Tensor"] if owner is Tensor else owner.__name__.split(".")[1:])])
@@ -127,6 +129,9 @@ def _tables():
             for func, label in ((f.__get__, f"{name}.__get__"), (f.__set__, f"{name}.__set__")) if type(f) is property else ((f, name),):
                 chosen.append(func)
                 names.setdefault(func, f"{place}.{label}")
+                if owner is functional and name not in ("sigmoid", "tanh"):              # PyTorch's name of what the package has at its top level, too
+                    names[func] = f"{place}.{label}"
+    names.update({getattr(whole, name): f"{config.spoken}.functional.{name}" for name in whole._NAMES if getattr(whole, name) in names})
     for name in ("shape", "dtype"):
         func = getattr(Tensor, name).__get__
         found[Tensor].append(func)

@@ -216,7 +216,9 @@ def test_models_for_inference():
 
 
 @pytest.mark.parametrize("name", ["clnn.fx", "clnn.fx.graph", "clnn.fx._symbolic_trace", "clnn.fx.interpreter", "clnn.fx.subgraph_rewriter", "clnn.fx.passes.shape_prop",
-                                  "clnn.fx._optimization"])
+                                  "clnn.fx._optimization", "clnn.fx._pytree", "clnn.fx.passes.split_module", "clnn.fx.passes.infra.pass_base",
+                                  "clnn.fx.passes.infra.pass_manager", "clnn.fx.passes.infra.partitioner", "clnn.fx.passes.operator_support",
+                                  "clnn.fx.passes.fake_tensor_prop", "clnn.fx.passes.dialect.common.cse_pass"])
 def test_documentation(name):
     failed, tried = doctest.testmod(importlib.import_module(name), extraglobs={"clnn": clnn})
     assert not failed and tried
@@ -240,3 +242,76 @@ def test_classes_made_of_stand_ins_are_one_step():
     assert [n.op for n in traced.graph.nodes] == ["placeholder", "placeholder", "call_function", "call_method", "output"]
     got = traced(Pair(clnn.ones(1), 2), clnn.ones(1))
     assert got.left.tolist() == [2.0] and got.right.tolist() == [3.0]
+
+
+def cut_and_fused(lib):
+    """What passes make of a module: split, fused, rewritten, with equal computations done once; as code and values."""
+    passes = importlib.import_module(f"{lib.__name__}.fx.passes.infra.pass_manager")
+    base = importlib.import_module(f"{lib.__name__}.fx.passes.infra.pass_base")
+    fusing = importlib.import_module(f"{lib.__name__}.fx.passes.infra.partitioner")
+    support = importlib.import_module(f"{lib.__name__}.fx.passes.operator_support")
+    split_module = importlib.import_module(f"{lib.__name__}.fx.passes.split_module").split_module
+    once = importlib.import_module(f"{lib.__name__}.fx.passes.dialect.common.cse_pass").CSEPass
+
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.sub, self.w = lib.nn.Identity(), lib.nn.Sequential(lib.nn.ReLU(), lib.nn.Tanh()), lib.nn.Parameter(lib.ones(3))
+
+        def forward(self, x, y=None):
+            a = lib.relu(self.first(x + self.w)) * 2
+            return self.sub(a.clamp(min=0.5)) + a.cos() + a.cos(), a
+
+    class Turn(base.PassBase):
+        def call(self, gm):
+            for node in gm.graph.find_nodes(op="call_function", target=lib.relu):
+                node.target = lib.sigmoid
+            return base.PassResult(gm, True)
+
+    trace, x = lib.fx.symbolic_trace, lib.tensor([-2.0, 1.0, 3.0])
+    halves = split_module(trace(Net()), Net(), lambda n: n.name in ("sub_0", "sub_1", "add_1") or 2 * (n.name == "add_2"))
+    turned = passes.PassManager(passes=[Turn()], run_checks_after_each_pass=True)(trace(Net()))
+    some = support.create_op_support(lambda modules, n: n.op in ("call_module", "call_function"))
+    fuse = fusing.CapabilityBasedPartitioner(trace(Net()), support.chain(some, support.OpSupports.decline_if_node_in_names({"add_2"})))
+    groups = [(p.id, sorted(n.name for n in p.nodes)) for p in fuse.propose_partitions()]
+    fused = fuse.partition_and_fuse()
+    modules = [halves, *[m for _, m in halves.named_children()], turned.graph_module, fused, *[getattr(fused, f"fused_{i}") for i in range(len(groups))],
+               once()(trace(Net())).graph_module]
+    found = passes._topological_sort_passes([1, 2, 3], [passes.this_before_that_pass_constraint(3, 1)])
+    return [str(groups), str(found), *[m.code for m in modules]], [m(x)[0].tolist() for m in (halves, turned.graph_module, fused)]
+
+
+def test_passes_make_what_pytorchs_make():
+    torch = pytest.importorskip("torch")
+    (mine, values), (theirs, expected) = cut_and_fused(clnn), cut_and_fused(torch)
+    assert [code.replace("clnn.", "torch.") for code in mine] == theirs
+    np.testing.assert_allclose(values, expected, rtol=1e-5)
+
+
+def test_parts_that_need_one_another_are_refused():
+    traced = clnn.fx.symbolic_trace(lambda x: (x + 1).relu() * 2)
+    from clnn.fx.passes.split_module import split_module
+    with pytest.raises(RuntimeError, match="cycle exists"):
+        split_module(traced, traced, lambda n: int(n.name == "relu"))
+
+
+@pytest.mark.filterwarnings("ignore:Was not able")
+def test_modules_become_packages(tmp_path, monkeypatch):
+    from clnn.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+    from clnn.fx.passes.operator_support import create_op_support
+    net = nn.Sequential(nn.Linear(3, 2), nn.ReLU(), nn.Sigmoid())
+    fused = CapabilityBasedPartitioner(clnn.fx.symbolic_trace(net), create_op_support(lambda modules, n: n.target in ("1", "2")), True).partition_and_fuse()
+    fused.to_folder(tmp_path / "written_net", "Net")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    again, x = importlib.import_module("written_net").Net(), clnn.randn(2, 3)
+    assert clnn.equal(again(x), net(x)) and [n for n, _ in again.named_parameters()] == ["0.weight", "0.bias"]
+
+
+def test_functions_of_layers_have_pytorchs_names():
+    def code(lib):
+        F = lib.nn.functional
+        return lib.fx.symbolic_trace(lambda x, w: (F.linear(x, w), F.conv2d(x, w), F.pad(x, (1, 1)), F.gelu(x), F.interpolate(x, 2), F.relu(x),
+                                                   lib.relu(x), F.leaky_relu(x), lib.einsum("i,i", x, x), F.avg_pool2d(x, 2), F.normalize(x))).code
+    torch = pytest.importorskip("torch")
+    assert code(clnn).replace("clnn.", "torch.") == code(torch)
+    assert clnn.overrides.resolve_name(clnn.nn.functional.conv2d) == "clnn.nn.functional.conv2d"

@@ -12,7 +12,9 @@ from types import FunctionType
 from ..graph.op import REGISTRY
 from . import override, repeat
 from .grad_mode import no_grad
+from .indexing import _part
 from .inplace import put
+from .rules import _alike
 from .tensor import Tensor
 from .writing import rebind, write
 from .wrapped import _aten, _bound, changes, found, local
@@ -79,9 +81,11 @@ def _put(fn, maker):
 
 
 def _install():
-    from .. import _aten_calls as calls
-    from ..ops import splitting, views
+    from .. import _aten_calls as calls, _composites as composites
+    from ..nn.modules import _chain, batchnorm
+    from ..ops import multihead, splitting, views
     import clnn
+    composites.places()                                         # reads signatures
     seen = set()
     for op in {id(op): op for op in REGISTRY.values()}.values():
         plain = getattr(op, "plain", None)
@@ -105,8 +109,11 @@ def _install():
         _put(getattr(clnn, name), functools.partial(_whole, name, _factory_overload(name)))
     _put(clnn.tensor, _lifted)
     _put(write, _written)
-    for quick in (rebind, put):
-        _put(quick, _left)
+    for quick, left in ((rebind, False), (put, False), (_alike, False), (_part, None)):
+        _put(quick, functools.partial(_left, left))
+    _put(multihead._heads, functools.partial(_instead, multihead.heads_by_steps))
+    _put(_chain._together, functools.partial(_instead, _chain._one_by_one))
+    _put(batchnorm._Moves.takes, functools.partial(_left, False))
     _put(views._seen_as, _viewed)
     _put(splitting._pieces, _cut)
     _put(REGISTRY["view"].plain, _view)
@@ -116,6 +123,7 @@ def _install():
             _put(Tensor.__dict__[name], functools.partial(_whole, aten, lambda args, kwargs: "default"))
     for name in ("to", *_CASTS):
         _put(Tensor.__dict__[name], functools.partial(_cast, name))
+    composites.install(_put)
 
 
 def _factory_overload(name):
@@ -130,6 +138,8 @@ def _lifted(inner):
     """The entry of ``tensor``, which makes one of a program's numbers."""
     def entry(args, kwargs):
         r = inner(*args, **kwargs)
+        if local.modes and local.modes[-1].composites:
+            return ask(_aten("detach_"), (ask(_aten("lift_fresh_copy"), (r,), {}, lambda: r),), {}, lambda: r)
         return ask(_aten("lift_fresh"), (r,), {}, lambda: r) if local.modes else r
     return entry
 
@@ -144,10 +154,17 @@ def _written(inner):
     return entry
 
 
-def _left(inner):
-    """The entry of quick ways to write, which leave it to :func:`write` where somebody asks."""
+def _left(answer, inner):
+    """The entry of quick ways to write or to take a part, which leave it to the operators, by ``answer``, where somebody asks."""
     def entry(args, kwargs):
-        return False if local.modes else inner(*args, **kwargs)
+        return answer if local.modes else inner(*args, **kwargs)
+    return entry
+
+
+def _instead(steps, inner):
+    """The entry of what is done at once, by ``steps`` that are operators' calls where somebody asks."""
+    def entry(args, kwargs):
+        return (steps if local.modes else inner)(*args, **kwargs)
     return entry
 
 
@@ -189,7 +206,7 @@ def _reinterpreted(inner):
 
 def _leaf(op, inner):
     """The entry of an operator that computes by itself."""
-    from .._aten_calls import OWN, call_for, steps_of, whole_of
+    from .._aten_calls import OWN, by_planes, call_for, steps_of, whole_of
 
     def entry(args, kwargs):
         if not local.modes:
@@ -203,8 +220,8 @@ def _leaf(op, inner):
             for name, overload, given in list(steps_of(values[1], r)) or [whole_of(values[1], r)]:
                 r = ask(_aten(name, overload), (r, *given), {}, lambda: inner(*args, **kwargs))
             return r
-        if op.name in OWN:
-            r = op.decompose(*values)
+        if op.name in OWN or op.name == "_bmm" and max(values[0].ndim, values[1].ndim) > 3:
+            r = by_planes(*values) if op.name == "_bmm" else op.decompose(*values)
             return r[0] if isinstance(r, tuple) else r
         func, its_args, its_kwargs = call_for(op, values)
         r = ask(func, its_args, its_kwargs, lambda: inner(*args, **kwargs))

@@ -10,6 +10,7 @@ import sys
 
 import clnn
 from clnn._tensor.tensor import Tensor
+from clnn.core.config import config
 from clnn.nn.modules.module import Module
 from clnn.ops import extras
 from clnn.utils._python_dispatch import TorchDispatchMode
@@ -21,6 +22,23 @@ from .passes.shape_prop import describe
 from .traceback import tell
 
 _HERE = os.path.dirname(os.path.dirname(__file__)) + os.sep
+
+
+def _modules_of_program(names):
+    """The modules that are being run, from the outermost to the innermost, as PyTorch notes them; ``names``: id of a module -> its dotted name."""
+    frame, found = sys._getframe(2), []
+    while frame is not None:
+        if frame.f_code.co_name == "forward" and frame.f_code.co_argcount:
+            module = frame.f_locals.get(frame.f_code.co_varnames[0])
+            if isinstance(module, Module) and id(module) in names and module not in found:
+                found.append(module)
+        frame = frame.f_back
+    told = {}
+    for module in reversed(found):
+        path, kind = names[id(module)], type(module)
+        place = kind.__module__.replace("clnn.", config.spoken + ".", 1) if kind.__module__.startswith("clnn.") else kind.__module__
+        told["L__self__" + path] = (path, f"{place}.{kind.__qualname__}")
+    return told
 
 
 def _line_of_program():
@@ -43,13 +61,18 @@ def _without_memory(value):
     return extras.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta") if value.layout is clnn.strided else None
 
 
+def _place(t):
+    """What tells a tensor's memory and how it lies there: gradient rules keep other handles on results."""
+    return id(t._storage), t._version, t.storage_offset(), t.shape, t.stride() if t.layout is clnn.strided else None, t.dtype
+
+
 class Recorder(TorchDispatchMode):
     """Writes each operator into a graph. Tensors that it has not seen become constants. With ``lines`` nodes know the line of the program they come from."""
 
-    def __init__(self, lines=False):
+    def __init__(self, lines=False, composites=False, modules=None):
         super().__init__()
-        self.lines = lines
-        self.graph, self.root, self.nodes = Graph(), Module(), {}
+        self.lines, self.composites, self.modules = lines, composites, modules
+        self.graph, self.root, self.nodes, self.places = Graph(), Module(), {}, {}
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -66,7 +89,7 @@ class Recorder(TorchDispatchMode):
         """The node of a tensor; anything else as it is."""
         if not isinstance(value, Tensor):
             return value
-        found = self.nodes.get(id(value))
+        found = self.nodes.get(id(value)) or self.places.get(_place(value))
         if found is None:
             name = f"_tensor_constant{len(self.root._buffers)}"
             self.root.register_buffer(name, value.detach())
@@ -78,8 +101,10 @@ class Recorder(TorchDispatchMode):
         node.meta["val"] = _without_memory(result)
         if self.lines and node.op == "call_function":
             node.stack_trace = _line_of_program()
+            if self.modules is not None:
+                node.meta["nn_module_stack"] = _modules_of_program(self.modules)
         if isinstance(result, Tensor):
-            self.nodes[id(result)] = (node, result)
+            self.nodes[id(result)] = self.places[_place(result)] = (node, result)
             if not self.lines:
                 node.meta["tensor_meta"] = describe(result) if node.meta["val"] is not None else None
         elif isinstance(result, (tuple, list)):
@@ -88,23 +113,33 @@ class Recorder(TorchDispatchMode):
                     self.note(r, self.graph.call_function(operator.getitem, (node, i)))
 
 
-def traced(f, args, names, class_name="GraphModule", lines=False):
-    """The graph module of ``f(*args)``; ``names`` are those of the tensors among ``args``, in order."""
-    recorder = Recorder(lines)
+def traced(f, args, names, class_name="GraphModule", lines=False, composites=False, constants=None, modules=None):
+    """The graph module of ``f(*args)``; ``names`` are those of the tensors among ``args``, in order. ``composites``: operators above autograd.
+
+    ``constants`` gets which attribute of the result is which tensor of the program; ``modules`` gives names by id, for notes of what ran.
+    """
+    recorder = Recorder(lines, composites, modules)
     leaves, spec = tree_flatten(list(args))
     names = iter(names)
     seen = []
     for v in leaves:
+        node = recorder.graph.placeholder(next(names))
+        if lines and node.target not in recorder.graph._names.used:
+            recorder.graph._names.used.add(node.target)         # exported programs name inputs like builtins, too
+            node.name = node.target
         if isinstance(v, Tensor):
             v = v.detach().requires_grad_(v.requires_grad)
-            recorder.note(v, recorder.graph.placeholder(next(names)))
+            recorder.note(v, node)
         else:
-            recorder.graph.placeholder(next(names)).meta["val"] = v
+            node.meta["val"] = v
         seen.append(v)
     with recorder:
         result = f(*tree_unflatten(seen, spec))
     recorder.graph.output(tree_map(recorder.node_of, tuple(result) if isinstance(result, tuple) else result))          # names of results are not kept
-    recorder.graph.eliminate_dead_code()
+    if not composites:                                          # exported programs keep what nobody uses, as PyTorch's
+        recorder.graph.eliminate_dead_code()
+    if constants is not None:
+        constants.update({node.target: value for node, value in recorder.nodes.values() if node.op == "get_attr"})
     return GraphModule(recorder.root, recorder.graph, class_name)
 
 

@@ -14,6 +14,8 @@ from collections import namedtuple
 import clnn
 from clnn.core.config import config
 
+from . import _pytree as fx_pytree
+from ._codegen import CodeGen, _PyTreeCodeGen, _PyTreeInfo  # noqa: F401
 from .node import Node, map_aggregate, map_arg, qualified_name, type_name
 
 PythonCode = namedtuple("PythonCode", "src globals")
@@ -65,7 +67,19 @@ class Graph:
 
     def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
         self.owning_module, self._tracer_cls = owning_module, tracer_cls
-        self._nodes, self._names, self._at = [], _Names(), None
+        self._nodes, self._names, self._at, self._codegen = [], _Names(), None, CodeGen()
+
+    def set_codegen(self, codegen):
+        """Choose how the function takes its arguments and gives its result."""
+        self._codegen = codegen
+
+    def process_inputs(self, *args):
+        """The values of the placeholders for the function's arguments."""
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out):
+        """The function's result for the value of the output."""
+        return self._codegen.process_outputs(out)
 
     @property
     def nodes(self):
@@ -176,7 +190,8 @@ class Graph:
                 raise RuntimeError(f"Node redefined name {node.name}!")
             for n in node.all_input_nodes:
                 if n.graph is not self:
-                    raise RuntimeError(f"Argument '{n}' of Node '{node}' does not belong to this Graph, but was used as an argument!")
+                    raise RuntimeError(f"Argument '{n}' of Node '{node}' does not belong to this Graph, but was used as an argument! "
+                                       f"If you are copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap values\n{self}")
                 if n not in seen:
                     raise RuntimeError(f"Argument '{n}' of Node '{node}' was used before it has been defined! Please check that Nodes in the graph are "
                                        f"topologically ordered\n{self}")
@@ -205,6 +220,7 @@ class Graph:
 
     def __deepcopy__(self, memo):
         other = Graph(tracer_cls=self._tracer_cls)
+        other._codegen = self._codegen
         mapping = {}
         result = other.graph_copy(self, mapping)
         if self.find_nodes(op="output"):
@@ -228,6 +244,7 @@ class _Writer:
         self.graph, self.root, self.names, self.wrapped, self.free = graph, root, {}, {}, _Names()
         self.free.used.update(node.name for node in graph._nodes)
         self.globals = {"clnn": clnn, config.spoken: clnn, "inf": math.inf, "nan": math.nan, "device": clnn.device}
+        self.trees = graph._codegen if isinstance(graph._codegen, _PyTreeCodeGen) else None
         self.last = {}
         for node in graph._nodes:
             for n in node.all_input_nodes:
@@ -235,7 +252,13 @@ class _Writer:
 
     def write(self):
         params, lines, gives = ["self"] if self.root == "self" else [], [], ""
+        if self.trees is not None:
+            lines.append(self.trees.opening([node.name for node in self.graph._nodes if node.op == "placeholder"]))
+            params += self.trees.pytree_info.orig_args
+            self.globals.update(fx_pytree=fx_pytree, pytree=clnn.utils._pytree)
         for node in self.graph._nodes:
+            if node.op == "placeholder" and self.trees is not None:
+                continue
             if node.op == "placeholder":
                 params.append(node.target + self.annotation(node) + (f" = {self.value(node.args[0])}" if node.args else ""))
                 if node.name != node.target.lstrip("*"):
@@ -254,6 +277,8 @@ class _Writer:
         return PythonCode(f"\n{wraps}\n\ndef forward({', '.join(params)}){gives}:\n{body}\n    ", self.globals)
 
     def line(self, node):
+        if node.op == "output" and self.trees is not None and self.trees.pytree_info.out_spec is not None:
+            return f"return pytree.tree_unflatten({self.value(node.args[0])}, self._out_spec)"
         if node.op == "output":
             return f"return {self.value(node.args[0])}"
         return f"{node.name}{self.annotation(node)} = {self.expression(node)}"

@@ -30,6 +30,7 @@ class GraphModule(Module):
     def __init__(self, root, graph, class_name="GraphModule"):
         super().__init__()
         self.__class__.__name__ = class_name
+        self.meta = dict(root.meta) if isinstance(root, GraphModule) else {}
         if isinstance(root, Module):
             self.training = root.training
         for node in graph.nodes:
@@ -71,6 +72,16 @@ class GraphModule(Module):
         """The text of ``forward``."""
         return self._code
 
+    @property
+    def _in_spec(self):
+        """The structure of the arguments, where the graph works on their leaves."""
+        return self._graph._codegen.pytree_info.in_spec
+
+    @property
+    def _out_spec(self):
+        """The structure of the result."""
+        return self._graph._codegen.pytree_info.out_spec
+
     def recompile(self):
         """Make ``forward`` from the graph as it is now."""
         made = self._graph.python_code("self")
@@ -109,11 +120,20 @@ class GraphModule(Module):
             if name and name not in keep and not any(name.startswith(t + ".") for t in used):
                 self.delete_submodule(name)
 
+    def to_folder(self, folder, module_name="FxModule"):
+        """Write the module as Python code with its parameters: a package ``folder`` with the class ``module_name``."""
+        from ._folder import write
+        write(self, folder, module_name)
+
     def print_readable(self, print_output=True, **options):
         """The text of the whole class; printed, and returned."""
         code = self._graph.python_code("self", verbose=True).src
         lines = ("    " + line if line.strip() else "" for line in code.strip("\n").split("\n"))
         text = f"class {type(self).__name__}({config.spoken}.nn.Module):\n" + "\n".join(lines)
+        for child in self.children():
+            if isinstance(child, GraphModule):
+                inner = child.print_readable(print_output=False)
+                text += "\n" + "\n".join("    " + line if line.strip() else "" for line in inner.split("\n"))
         if print_output:
             print(text)
         return text
@@ -121,7 +141,9 @@ class GraphModule(Module):
     def __deepcopy__(self, memo):
         holder = Module()
         holder.__dict__ = copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}, memo)
-        return GraphModule(holder, copy.deepcopy(self._graph))                  # PyTorch's copies, too, lose the name of the traced class
+        made = GraphModule(holder, copy.deepcopy(self._graph))                  # PyTorch's copies, too, lose the name of the traced class
+        made.meta = holder.__dict__.get("meta", {})
+        return made
 
     def __copy__(self):
         return GraphModule(self, copy.deepcopy(self._graph))

@@ -32,6 +32,7 @@ class Interpreter:
 
     def run(self, *args, initial_env=None, enable_io_processing=True):
         """The graph's output for these inputs. ``initial_env``: values of nodes that are known."""
+        args = self.graph.process_inputs(*args) if enable_io_processing else args
         self.env, self.args_iter = dict(initial_env or {}), iter(args)
         for node in self.graph.nodes:
             if node in self.env:
@@ -44,7 +45,7 @@ class Interpreter:
                 exc.args = (f"{exc.args[0]}\n\n{note}", *exc.args[1:]) if exc.args and isinstance(exc.args[0], str) else (note, *exc.args)
                 raise
             if node.op == "output":
-                return self.env[node]
+                return self.graph.process_outputs(self.env[node]) if enable_io_processing else self.env[node]
             if self.garbage_collect_values:
                 for n in node.all_input_nodes:
                     if self._done[n] is node:

@@ -209,6 +209,12 @@ def type_name(annotation):
     return annotation.__qualname__ if annotation.__module__ == "builtins" else f"{annotation.__module__}.{annotation.__qualname__}"
 
 
+_NATIVE = {name: name for name in "avg_pool2d avg_pool3d elu_ gelu hardtanh_ leaky_relu_ linear one_hot scaled_dot_product_attention softplus softshrink".split()}
+_NATIVE["logsigmoid"] = "log_sigmoid"
+_TOP = frozenset("""adaptive_avg_pool1d avg_pool1d bilinear celu_ channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
+    cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu relu_ rrelu_ selu_ threshold_""".split())
+
+
 def qualified_name(fn):
     """The dotted name of a function, as programs write it."""
     from clnn._custom import OpOverload, OpOverloadPacket
@@ -218,6 +224,9 @@ def qualified_name(fn):
         return f"{config.spoken}.ops.{fn}"
     known = resolve_name(fn)
     if known is not None:
+        place, _, name = known.rpartition(".")
+        if place == f"{config.spoken}.nn.functional":           # functions that PyTorch's compiled part defines
+            return f"{config.spoken}._C._nn.{_NATIVE[name]}" if name in _NATIVE else f"{config.spoken}.{name}" if name in _TOP else known
         return known
     module = getattr(fn, "__module__", None) or "builtins"
     if module.partition(".")[0] == "clnn":

@@ -100,12 +100,18 @@ class _Heads(tape.Node):
         return [stack(parts, 2).reshape(self.shape)]
 
 
+def heads_by_steps(y, parts, heads, batch_first):
+    """What :func:`_heads` gives, by views one after the other."""
+    a, b, width = y.shape
+    return y.reshape(a, b, parts, heads, width // (parts * heads)).permute((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4)).unbind(0)
+
+
 def _heads(y, parts, heads, batch_first):
     """``parts`` views (N, h, L, d) of the dense ``y``, (N, L, parts h d) or (L, N, parts h d)."""
     a, b, width = y.shape
     size = width // (parts * heads)
     if y.__class__ is not Tensor or foreign.stand_ins or not isinstance(y._storage, Storage):
-        return y.reshape(a, b, parts, heads, size).permute((2, 0, 3, 1, 4) if batch_first else (2, 1, 3, 0, 4)).unbind(0)
+        return heads_by_steps(y, parts, heads, batch_first)
     outer, inner = (b * width, width) if batch_first else (width, b * width)
     shape = Size((a, heads, b, size) if batch_first else (b, heads, a, size))
     out = tuple([make_view(y, shape, (outer, size, inner, 1), y._offset + k * heads * size) for k in range(parts)])

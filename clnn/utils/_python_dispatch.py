@@ -30,6 +30,7 @@ class TorchDispatchMode:
     """
 
     supports_higher_order_operators = False
+    composites = False                  # whether it is told of functions like ``conv2d`` as one, above autograd (``clnn/_composites.py``)
 
     def __init__(self, _dispatch_key=None):
         pass

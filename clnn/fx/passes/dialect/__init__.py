@@ -1,0 +1,1 @@
+"""Passes by the operators that they are for."""

@@ -1,0 +1,1 @@
+"""Passes for graphs of all kinds of operators."""

@@ -1,0 +1,1 @@
+"""Passes over graphs, one after the other, and graphs in parts."""
