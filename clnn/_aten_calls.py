@@ -5,6 +5,7 @@ import math
 
 from ._tensor.tensor import Tensor
 from .core.layout import contiguous_format
+from .core.shape import broadcast_shapes
 from .graph.op import REGISTRY
 
 
@@ -121,7 +122,17 @@ CALLS = {
 }
 
 
+def _stacks(a, b):
+    """Stacks of matrices that broadcast or have several dimensions, as PyTorch multiplies them: of one dimension."""
+    if len(a.shape) == len(b.shape) == 3 and a.shape[0] == b.shape[0]:
+        return None
+    stack = broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    a, b = [t.expand(*stack, *t.shape[-2:]).reshape(math.prod(stack), *t.shape[-2:]) for t in (a, b)]
+    return REGISTRY["_bmm"].fn(a, b).view(*stack, a.shape[1], b.shape[2])
+
+
 OWN = frozenset(("_cross_entropy",))        # what PyTorch has no operator for: modes are asked for what it is made of
+PARTS = {"_bmm": _stacks}                   # what PyTorch's operator takes some values of only: the result by others, or None where it takes them
 
 
 def call_for(op, values):

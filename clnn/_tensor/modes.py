@@ -189,7 +189,7 @@ def _reinterpreted(inner):
 
 def _leaf(op, inner):
     """The entry of an operator that computes by itself."""
-    from .._aten_calls import OWN, call_for, steps_of, whole_of
+    from .._aten_calls import OWN, PARTS, call_for, steps_of, whole_of
 
     def entry(args, kwargs):
         if not local.modes:
@@ -206,6 +206,8 @@ def _leaf(op, inner):
         if op.name in OWN:
             r = op.decompose(*values)
             return r[0] if isinstance(r, tuple) else r
+        if op.name in PARTS and (r := PARTS[op.name](*values)) is not None:
+            return r
         func, its_args, its_kwargs = call_for(op, values)
         r = ask(func, its_args, its_kwargs, lambda: inner(*args, **kwargs))
         if op.public == 1 and isinstance(r, (tuple, list)) and r and not op.variadic:
