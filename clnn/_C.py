@@ -9,6 +9,7 @@ from ._tensor.override import switched_off as DisableTorchFunctionSubclass
 from ._questions import DispatchKey, DispatchKeySet, Graph, Node, TensorType, Value  # noqa: F401
 from ._questions import ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
 from ._tensor.tensor import Tensor as TensorBase
+from .storage import StorageBase  # noqa: F401
 
 _TensorBase = TensorBase
 
@@ -24,6 +25,7 @@ class _Native(_SimpleNamespace):
 _nn = _Native()
 __path__ = []                       # programs import torch._C._functorch
 _TensorMeta = type(TensorBase)
+_distributed_rpc = _SimpleNamespace(PyRRef=type("PyRRef", (), {"__doc__": "References to objects of other processes, of which there are none."}))
 
 
 def _parse_to(*args, **kwargs):

@@ -37,7 +37,7 @@ from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, f
 from .ops.extras import empty_strided  # noqa: F401
 from .ops.random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm  # noqa: F401
 from .random import Generator, default_generator  # noqa: F401
-from .storage import TypedStorage, UntypedStorage, from_file  # noqa: F401
+from .storage import StorageBase, TypedStorage, UntypedStorage, from_file  # noqa: F401
 
 for _row in _dtype_module.ALL + _dtype_module.NAMES_ONLY:
     globals()[_row.name.rstrip("_")] = _row

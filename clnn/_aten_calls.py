@@ -137,14 +137,17 @@ CALLS = {
 }
 
 
+def _stacks(a, b):
+    """Stacks of matrices that broadcast or have several dimensions, as PyTorch multiplies them: of one dimension."""
+    if len(a.shape) == len(b.shape) == 3 and a.shape[0] == b.shape[0]:
+        return None
+    stack = broadcast_shapes(tuple(a.shape[:-2]), tuple(b.shape[:-2]))
+    a, b = [t.expand(*stack, *t.shape[-2:]).reshape(math.prod(stack), *t.shape[-2:]) for t in (a, b)]
+    return REGISTRY["_bmm"].fn(a, b).view(*stack, a.shape[1], b.shape[2])
+
+
 OWN = frozenset(("_cross_entropy",))        # what PyTorch has no operator for: modes are asked for what it is made of
-
-
-def by_planes(a, b):
-    """Products of stacks with several dimensions, as PyTorch takes them: of one stack."""
-    lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    a, b = (t if t.shape[:-2] == lead else t.expand(*lead, *t.shape[-2:]) for t in (a, b))
-    return REGISTRY["bmm"].fn(a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])).view(*lead, a.shape[-2], b.shape[-1])
+PARTS = {"_bmm": _stacks}                   # what PyTorch's operator takes some values of only: the result by others, or None where it takes them
 
 
 def call_for(op, values):

@@ -174,3 +174,18 @@ class Watch:
                 if t is not None:
                     tensors[id(t)] = t
         self._values, self._tensors = tuple(values), list(tensors.values())
+
+
+def active_fake_mode(*_):
+    """None: what PyTorch compiles with tensors without values is compiled otherwise here."""
+
+
+detect_fake_mode = active_fake_mode
+
+
+class TracingContext:
+    """What PyTorch's compiler keeps while it works; nobody asks for it here."""
+
+    @staticmethod
+    def try_get():
+        """None: nothing is being compiled."""

@@ -257,6 +257,16 @@ def load(f, map_location=None, **kwargs):
     return _noted(module)
 
 
+def _get_trace_graph(f, args=(), kwargs=None, **options):
+    """PyTorch's graph of the operators that ``f`` calls, for tools that count them.
+
+    Raises:
+        NotImplementedError: always; a ``TorchDispatchMode`` is told the operators.
+    """
+    raise NotImplementedError("clnn.jit._get_trace_graph: there are no graphs of TorchScript; a TorchDispatchMode is told the operators of a program, and torch.utils."
+                              "flop_counter.FlopCounterMode counts them")
+
+
 class TracerWarning(Warning):
     """A category that programs silence; never raised here."""
 

@@ -6,6 +6,7 @@ import numpy as np
 from ._tensor.device import resolve
 from ._tensor.interop import from_array, read
 from ._tensor.pointers import address
+from ._tensor.segments import file_of, mapped
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core.warn import first_time, warn
@@ -13,7 +14,11 @@ from .ops import creation
 from .ops.assign import resize_storage
 
 
-class UntypedStorage:
+class StorageBase:
+    """What handles on memory are instances of."""
+
+
+class UntypedStorage(StorageBase):
     """The bytes that a tensor and its views share. Two handles are equal when they mean the same memory.
 
     Example:
@@ -34,13 +39,10 @@ class UntypedStorage:
 
     @staticmethod
     def from_file(filename, shared=False, nbytes=0):
-        """The first ``nbytes`` of a file, which are read where they are needed: a slice moves only its own part to a device.
-
-        Raises:
-            RuntimeError: ``shared``, as the memory of a device is not written through to a file.
-        """
-        if shared:
-            raise RuntimeError("UntypedStorage.from_file: clnn writes no files through their memory; leave out shared=True and save the tensors instead")
+        """The first ``nbytes`` of a file, which are read where they are needed: a slice moves only its own part to a device. With ``shared`` the
+        memory is the file, which is made or grows where it is shorter; a GPU writes no files."""
+        if shared and nbytes:
+            return UntypedStorage(mapped(filename, nbytes, resolve("cpu")))
         return _FileStorage(np.memmap(filename, np.uint8, "r", shape=(nbytes,)) if nbytes else np.empty(0, np.uint8))
 
     def nbytes(self):
@@ -133,6 +135,11 @@ class UntypedStorage:
     def is_shared(self):
         """Whether other processes can see this memory."""
         return self._tensor.is_shared()
+
+    @property
+    def filename(self):
+        """The file that this memory is, by ``from_file(shared=True)``; None for other memory."""
+        return file_of(self._tensor)
 
     def is_pinned(self):
         """False: no memory is page-locked."""
@@ -251,16 +258,17 @@ def storage(self):
     return TypedStorage(self)
 
 
-Storage = globals()["FloatStorage"]
+Storage, _StorageBase = globals()["FloatStorage"], StorageBase
 Tensor.untyped_storage, Tensor.storage = untyped_storage, storage
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
 def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
-    """The first ``size`` numbers of a file as a tensor.
+    """The first ``size`` numbers of a file as a tensor. With ``shared`` its memory is the file, which is made or grows where it is shorter: what is
+    written to the tensor is in the file.
 
     Raises:
-        RuntimeError: ``shared``, as the memory of a device is not written through to a file; or the file is too short.
+        RuntimeError: the file cannot be opened or is too short; ``shared`` on a GPU, as its memory is not written through to a file.
 
     Example:
         >>> import os, tempfile
@@ -269,10 +277,16 @@ def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=
         >>> clnn.from_file(name, size=2, dtype=clnn.uint8)
         tensor([1, 2], dtype=clnn.uint8)
     """
+    row, device = dtype or dt._default_float, resolve(device)
+    nbytes = size * row.itemsize
+    if not nbytes:
+        return creation.empty(0, dtype=row, device=device)
     if shared:
-        raise RuntimeError("from_file: clnn writes no files through their memory; leave out shared=True and save the tensor instead")
-    row = dtype or dt._default_float
-    raw = np.fromfile(filename, np.uint8, size * row.itemsize)
-    if len(raw) < size * row.itemsize:
-        raise RuntimeError(f"from_file: {filename} has {len(raw)} bytes; {size} numbers of {row} take {size * row.itemsize}")
-    return creation.tensor(raw, device=device).view(row).requires_grad_(requires_grad) if size else creation.empty(0, dtype=row, device=device)
+        return mapped(filename, nbytes, device).view(row).requires_grad_(requires_grad)
+    try:
+        raw = np.fromfile(filename, np.uint8, nbytes)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{filename}> in read-only mode: {error.strerror} ({error.errno})") from None
+    if len(raw) < nbytes:
+        raise RuntimeError(f"file <{filename}> size <{len(raw)}> is smaller than the required mapping size <{nbytes}>")
+    return creation.tensor(raw, device=device).view(row).requires_grad_(requires_grad)

@@ -298,6 +298,13 @@ def test_old_constructors_hold_values_wherever_new_tensors_lie():
             assert [t.tolist() for t in made] == [[1]] * 4 and lib.Tensor(2, 3).device.type != "meta" and lib.ones(1).device.type == "meta"
 
 
+def test_what_is_asked_before_it_is_known_to_be_absent():
+    from clnn.jit import _get_trace_graph
+    assert torch._guards.active_fake_mode() is torch._guards.TracingContext.try_get() is None and not isinstance(1, torch._C._distributed_rpc.PyRRef)
+    with pytest.raises(NotImplementedError, match="TorchDispatchMode"):
+        _get_trace_graph(len)
+
+
 def test_storage_of_a_file(tmp_path):
     values = np.arange(6, dtype="float32")
     (tmp_path / "values").write_bytes(values.tobytes())

@@ -136,6 +136,18 @@ def test_dataset_combinations():
         tensors().__getitems__([0, 10])
 
 
+@pytest.mark.parametrize("made", [lambda i: (clnn.tensor(i),), lambda i: {"a": clnn.tensor(i)}, clnn.tensor, lambda i: [(k,) for k in i]])
+def test_collate_functions_get_what_getitems_gave(made):
+    class Rows(Squares):
+        def __getitems__(self, indices):
+            return made(indices)
+
+    expected = made([0, 1])
+    got = next(iter(DataLoader(Rows(), batch_size=2, collate_fn=lambda batch: batch)))
+    assert type(got) is type(expected) and str(got) == str(expected)
+    assert isinstance(next(iter(DataLoader(tensors(), batch_size=2, collate_fn=lambda batch: batch))), list)
+
+
 def test_collate_equals_torch():
     torch = pytest.importorskip("torch")
     Point = collections.namedtuple("Point", "x y")

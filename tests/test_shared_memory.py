@@ -231,6 +231,30 @@ def test_processes_train_one_model():
     assert isinstance(copy.deepcopy(model).weight._storage, Mirrored) is False
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_files_that_are_memory(tmp_path, size):
+    name = str(tmp_path / "numbers")
+    a = torch.from_file(name, shared=True, size=size)
+    b = torch.from_file(name, shared=True, size=size).view(2, -1)
+    a.fill_(2)
+    a[1] = 3
+    b[1].mul_(2)
+    expected = np.repeat(np.float32([2, 4]), size // 2)
+    expected[1] = 3
+    alike(a, expected)
+    alike(b, np.fromfile(name, np.float32))
+    bytes_of = torch.UntypedStorage.from_file(name, True, 4 * size)
+    assert a.is_shared() and isinstance(bytes_of, torch.StorageBase) and a.add(1).untyped_storage().filename is None
+    assert bytes_of.filename == a.untyped_storage().filename == name
+    longer = torch.from_file(name, shared=True, size=size + 2)
+    assert longer[1] == 3 and longer[-1] == 0
+    with pytest.raises(RuntimeError, match=rf"> size <{4 * size + 8}> is smaller than the required mapping size <{4 * size + 12}>"):
+        torch.from_file(name, size=size + 3)
+    for shared, mode in ((True, "read-write"), (False, "read-only")):
+        with pytest.raises(RuntimeError, match=rf"unable to open file <.*> in {mode} mode: No such file or directory \(2\)"):
+            torch.from_file(str(tmp_path / "none" / "x"), shared=shared, size=1)
+
+
 def test_recorded_state_that_arrays_see():
     p = torch.nn.Parameter(torch.ones(4))
     optimizer = torch.optim.SGD([p], lr=0.5)

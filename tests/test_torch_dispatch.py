@@ -1,5 +1,6 @@
 """``__torch_dispatch__``: classes of tensors without memory, and modes, are asked for the operators below autograd."""
 import copy
+import math
 
 import pytest
 
@@ -193,6 +194,17 @@ def test_a_mode_sees_what_cross_entropy_is_made_of(options):
         grad, = clnn.autograd.grad(got.sum(), x)
     assert "aten._log_softmax.default" in mode.names and "aten._log_softmax_backward_data.default" in mode.names
     assert clnn.allclose(got, expected) and clnn.allclose(grad, want)
+
+
+@pytest.mark.parametrize("shapes", [((1, 2, 8, 4), (1, 2, 4, 8)), ((2, 1, 3, 4), (3, 4, 5)), ((2, 3, 4), (2, 4, 5))])
+def test_a_mode_sees_products_of_stacks_of_one_dimension(shapes):
+    a, b = clnn.arange(64.0)[:math.prod(shapes[0])].view(shapes[0]).requires_grad_(), clnn.arange(64.0)[:math.prod(shapes[1])].view(shapes[1]).requires_grad_()
+    expected = a @ b
+    want = clnn.autograd.grad(expected.square().sum(), (a, b))
+    with Names() as mode:
+        got = a @ b
+        grads = clnn.autograd.grad(got.square().sum(), (a, b))
+    assert mode.names.count("aten.bmm.default") == 3 and clnn.equal(got, expected) and all(map(clnn.allclose, grads, want))
 
 
 def test_modes_nest_and_can_change_results():

@@ -206,7 +206,7 @@ def _reinterpreted(inner):
 
 def _leaf(op, inner):
     """The entry of an operator that computes by itself."""
-    from .._aten_calls import OWN, by_planes, call_for, steps_of, whole_of
+    from .._aten_calls import OWN, PARTS, call_for, steps_of, whole_of
 
     def entry(args, kwargs):
         if not local.modes:
@@ -220,9 +220,11 @@ def _leaf(op, inner):
             for name, overload, given in list(steps_of(values[1], r)) or [whole_of(values[1], r)]:
                 r = ask(_aten(name, overload), (r, *given), {}, lambda: inner(*args, **kwargs))
             return r
-        if op.name in OWN or op.name == "_bmm" and max(values[0].ndim, values[1].ndim) > 3:
-            r = by_planes(*values) if op.name == "_bmm" else op.decompose(*values)
+        if op.name in OWN:
+            r = op.decompose(*values)
             return r[0] if isinstance(r, tuple) else r
+        if op.name in PARTS and (r := PARTS[op.name](*values)) is not None:
+            return r
         func, its_args, its_kwargs = call_for(op, values)
         r = ask(func, its_args, its_kwargs, lambda: inner(*args, **kwargs))
         if op.public == 1 and isinstance(r, (tuple, list)) and r and not op.variadic:

@@ -347,7 +347,7 @@ def _recorded_step(name, overload, t, given):
 
 def formed(name, args, kwargs):
     """The operator ``name`` of clnn's by those who take it over, on the tape."""
-    from .._aten_calls import call_for
+    from .._aten_calls import PARTS, call_for
     op = REGISTRY.get(name)
     target = kwargs.pop("out", None) if kwargs else None
     if op is None or op.kind == "composite":
@@ -356,6 +356,8 @@ def formed(name, args, kwargs):
         r = _asked(_aten(name), args, kwargs)
     else:
         values = _bound(op, args, kwargs)
+        if name in PARTS and (r := PARTS[name](*values)) is not None:
+            return r
         track = state.grad and _tracked(values)
         if track and op.decompose is not None and len(op.outputs) > op.public:
             return op.decompose(*values)

@@ -10,6 +10,7 @@ import traceback
 
 from clnn.core import rng
 from clnn.utils.data import _draws
+from clnn.utils.data.dataset import TensorBatch
 
 _local = threading.local()
 
@@ -91,7 +92,7 @@ class Fetcher:
             return self.collate(self.dataset[index])
         if callable(getattr(self.dataset, "__getitems__", None)):
             rows = self.dataset.__getitems__(index)
-            return self.collate(rows if isinstance(rows, list) or getattr(self.collate, "takes_rows", False) else list(rows))
+            return self.collate(list(rows) if rows.__class__ is TensorBatch and not getattr(self.collate, "takes_rows", False) else rows)
         return self.collate([self.dataset[i] for i in index])
 
     def _next_of_stream(self, index):

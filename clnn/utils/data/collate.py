@@ -110,7 +110,7 @@ def host_collate(batch):
     return _collate(batch, lambda tensors: HostArray(_stack_arrays([_values(t) for t in tensors])), HostArray, _Rules(default_collate_fn_map))
 
 
-default_collate.takes_rows = host_collate.takes_rows = True      # of a dataset's ``__getitems__`` that are no list yet
+default_collate.takes_rows = host_collate.takes_rows = True      # gathered ones, that are no list yet
 
 
 def collate(batch, *, collate_fn_map=None):
