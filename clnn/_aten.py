@@ -77,6 +77,11 @@ def _unique2(input, sorted=True, return_inverse=False, return_counts=False):    
     return values, inverse if return_inverse else inverse.new_empty(0), counts if return_counts else counts.new_empty(0)
 
 
+def unique_dim(input, dim, sorted=True, return_inverse=False, return_counts=False):          # noqa: A002
+    values, inverse, counts = clnn.unique(input, sorted, True, True, dim)
+    return values, inverse if return_inverse else inverse.new_empty(0), counts if return_counts else counts.new_empty(0)
+
+
 def im2col(input, kernel_size, dilation, padding, stride):
     return clnn.nn.functional.unfold(input, kernel_size, dilation, padding, stride)
 
@@ -160,7 +165,13 @@ def _stack(tensors, dim=0):
 
 
 def elu(input, alpha=1, scale=1, input_scale=1):
-    return scale * clnn.where(input > 0, input, alpha * (input * input_scale).expm1())
+    return REGISTRY["_elu"].fn(input, alpha, scale, input_scale)
+
+
+def elu_backward(grad_output, alpha, scale, input_scale, is_result, self_or_result):
+    if not is_result:
+        return REGISTRY["_elu_backward"].fn(grad_output, self_or_result, alpha, scale, input_scale)
+    return grad_output * clnn.where(self_or_result > 0, scale, input_scale * (self_or_result + alpha * scale))
 
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_enable=True):

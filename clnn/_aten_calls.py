@@ -108,6 +108,7 @@ CALLS = {
     "_add_scaled": lambda a, b, s: ("add", "Tensor", (a, b), {"alpha": s}), "_sub_scaled": lambda a, b, s: ("sub", "Tensor", (a, b), {"alpha": s}),
     "_relu": lambda x: ("relu", "default", (x,)), "_relu_backward": lambda g, y: ("threshold_backward", "default", (g, y, 0)),
     "_leaky_relu": lambda x, s: ("leaky_relu", "default", (x, s)), "_elu": lambda x, a, s, i: ("elu", "default", (x, a, s, i)),
+    "_elu_backward": lambda g, x, a, s, i: ("elu_backward", "default", (g, a, s, i, False, x)),
     "_hardtanh": lambda x, a, b: ("hardtanh", "default", (x, a, b)), "_silu": lambda x: ("silu", "default", (x,)),
     "_sum": _reduced("sum"), "_sum_all": _reduced("sum"), "_sum_long": _reduced("sum"), "_mean": _reduced("mean", "dim"), "_mean_all": _reduced("mean", "dim"),
     "_amax": _reduced("amax", "default", None), "_amin": _reduced("amin", "default", None), "_max_all": _reduced("max"), "_min_all": _reduced("min"),
@@ -160,6 +161,12 @@ def call_for(op, values):
     else:
         name, overload, args = got[:3]
     return getattr(getattr(namespace("aten"), name), overload), args, got[3] if got is not None and len(got) > 3 else {}
+
+
+def distinct(input, sorted=True, return_inverse=False, return_counts=False, dim=None):          # noqa: A002
+    """Name and arguments of the operator that ``unique`` is, which always gives three tensors, and which of these are asked for."""
+    name, which = ("_unique2", ()) if dim is None else ("unique_dim", (dim,))
+    return name, (input, *which, sorted, return_inverse, return_counts), [True, return_inverse, return_counts]
 
 
 def overload_of(name, args):

@@ -3,6 +3,7 @@ import dataclasses
 import doctest
 import importlib
 import io
+import math
 
 import numpy as np
 import pytest
@@ -33,6 +34,10 @@ def test_make_fx_keeps_constants_gradients_and_several_results():
     assert make_fx(lambda x: x * kept)(clnn.ones(2))(clnn.tensor([3.0, 4.0])).tolist() == [3.0, 8.0]
     slope = make_fx(lambda x: clnn.autograd.grad((x ** 3).sum(), x)[0])(clnn.ones(2, requires_grad=True))
     assert slope(clnn.tensor([2.0, 3.0])).tolist() == [12.0, 27.0]
+    bent = make_fx(lambda x: clnn.autograd.grad(clnn.nn.functional.elu(x).sum(), x)[0])(clnn.tensor([-1.0, 2.0], requires_grad=True))
+    assert bent(clnn.tensor([3.0, -2.0])).tolist() == pytest.approx([1.0, math.exp(-2)]) and "elu_backward" in bent.code
+    parts = make_fx(lambda x: clnn.unique(x, return_counts=True))(clnn.tensor([1, 1, 2]))
+    assert [r.tolist() for r in parts(clnn.tensor([5, 4, 5, 1]))] == [[1, 4, 5], [1, 1, 2]] and "_unique2" in parts.code
     values, places = make_fx(lambda x: x.max(1))(clnn.ones(2, 2))(clnn.tensor([[1.0, 3.0], [5.0, 2.0]]))
     assert values.tolist() == [3.0, 5.0] and places.tolist() == [1, 0]
 

@@ -187,6 +187,9 @@ class Options:
     def __init__(self):
         self.steps, self.weight, self.me = Options.Steps([1, 2]), clnn.ones(2), self
 
+    def state_dict(self):                           # a name of its own, no optimizer's
+        return {"steps": self.steps}
+
 
 def test_objects_of_own_classes_are_written_for_pytorch():
     file = io.BytesIO()

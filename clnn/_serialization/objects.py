@@ -29,6 +29,11 @@ def _reduced(obj):
     return (function, tuple(args), new, state, list(items or ()), list(pairs or ())) if _importable(function) else None
 
 
+def _kept_by_state(kind):
+    """Whether ``state_dict`` of instances comes from clnn, so optimizers and schedules; that of a program's class may be anything."""
+    return any(["state_dict" in vars(c) and c.__module__.partition(".")[0] == "clnn" for c in kind.__mro__])
+
+
 def write_object(pickler, obj):
     """Write ``obj`` with ``pickler``; False where it is not to be: functions of a program, optimizers (whose ``state_dict`` is), what cannot be pickled."""
     kind = type(obj)
@@ -36,7 +41,7 @@ def write_object(pickler, obj):
         pickler._global("torch.nn.functional", obj.__name__)
         return True
     module = whole.is_module(obj)
-    if isinstance(obj, _NO_OBJECTS) or hasattr(obj, "state_dict") and not module or kind.__module__.partition(".")[0] == "numpy" or not _importable(kind):
+    if isinstance(obj, _NO_OBJECTS) or _kept_by_state(kind) and not module or kind.__module__.partition(".")[0] == "numpy" or not _importable(kind):
         return False
     try:
         parts = _reduced(obj)

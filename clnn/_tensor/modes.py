@@ -117,6 +117,7 @@ def _install():
     _put(views._seen_as, _viewed)
     _put(splitting._pieces, _cut)
     _put(REGISTRY["view"].plain, _view)
+    _put(REGISTRY["unique"].plain, functools.partial(_unique, calls.distinct))
     _put(views._bitcast, _reinterpreted)
     for name, aten in _METHODS.items():
         if type(Tensor.__dict__.get(name)) is FunctionType:
@@ -194,6 +195,18 @@ def _view(inner):
         if not local.modes or kwargs or not all(type(n) is int for n in size):
             return inner(*args, **kwargs)
         return ask(_aten("view"), (args[0], list(size)), {}, lambda: inner(*args, **kwargs))
+    return entry
+
+
+def _unique(told, inner):
+    """The entry of ``unique``."""
+    def entry(args, kwargs):
+        if not local.modes:
+            return inner(*args, **kwargs)
+        name, given, wanted = told(*args, **kwargs)
+        func = _aten(name)
+        got = [r for r, asked in zip(ask(func, given, {}, lambda: func(*given)), wanted) if asked]
+        return got[0] if len(got) == 1 else tuple(got)
     return entry
 
 
