@@ -9,6 +9,7 @@ from ._tensor.override import switched_off as DisableTorchFunctionSubclass
 from ._questions import DispatchKey, DispatchKeySet, Graph, Node, TensorType, Value  # noqa: F401
 from ._questions import ExcludeDispatchKeyGuard as _ExcludeDispatchKeyGuard
 from ._tensor.tensor import Tensor as TensorBase
+from .core.errors import _LinAlgError  # noqa: F401
 from .storage import StorageBase  # noqa: F401
 
 _TensorBase = TensorBase

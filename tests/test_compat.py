@@ -338,6 +338,8 @@ def test_names_of_these_days():
         with pytest.raises(TypeError, match="__eq__"):
             tree.register_constant(type("Plain", (), {}))
         assert lib.Event(device="cpu", enable_timing=True) is not None
+        assert callable(lib.cuda.profiler.start) and lib._C._LinAlgError is lib.linalg.LinAlgError
+        assert lib.nn.modules.activation.NonDynamicallyQuantizableLinear is lib.nn.modules.linear.NonDynamicallyQuantizableLinear
 
 
 def test_attributes_of_script_modules():

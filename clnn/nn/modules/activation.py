@@ -5,7 +5,7 @@ from clnn.nn.parameter import Parameter
 
 from ._chain import known
 from ._declare import declare
-from .attention import MultiheadAttention  # noqa: F401  (PyTorch has it in this file)
+from .attention import MultiheadAttention, NonDynamicallyQuantizableLinear  # noqa: F401  (PyTorch has them in this file)
 from .module import Module
 
 __all__ = ["Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish", "ELU",
