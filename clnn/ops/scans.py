@@ -69,10 +69,6 @@ def _scan(op, x, out, outer, n, inner, reverse):
     if _scan_group.suits(device, inner, n):
         _scan_group.scan(op, x, None, (out,), outer, n, inner, reverse)
         return
-    if x._numel < LARGE and device.is_cpu and x.dtype is dt.float32 and device.has_fp64:
-        run(device, "scan/cumulate", dict(T=x.dtype, R=out.dtype, OP=op, REVERSE=reverse, PHASE="whole", FORM="wide", COUNT=0, USE_FP64=True), (inner, outer), (1, 1),
-            x, out, out, outer, n, inner, n, 1, 1)
-        return
     form, count = _form(device, x._numel, acc, n, inner)
 
     def phase(name, z, y, part, parts):

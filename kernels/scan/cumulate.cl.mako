@@ -17,7 +17,6 @@
 ## vector    global (1, outer * parts / chunk), inner = 1, local size 1       a block in the lanes of a vector (CPUs)
 ## beside    global (1, outer * parts / chunk), inner = COUNT, local size 1   a block's rows as they lie, in COUNT vectors (CPUs)
 ## rows      global (1, outer / chunk), inner = 1, n = COUNT, local size 1    a vector's number of sequences as they lie, in COUNT vectors (CPUs)
-## wide      global (inner, outer)                                            one element after another in double: few floats on CPUs, as PyTorch has them
 ## Sizes are rounded up; all but the first take `chunk` parts (rows: sequences), one after another.
 ##
 ## parameter  values                meaning
@@ -25,7 +24,6 @@
 ## OP         sum prod logaddexp    how elements combine
 ## REVERSE    bool                  from the last element to the first
 ## PHASE FORM see above
-## USE_FP64   FORM == "wide"
 ## complex    FORM == "array"
 ## COUNT      1 ... 15              of forms beside and rows (rows: at most the lanes of a vector)
 <%
@@ -39,7 +37,7 @@
     moved = lambda s: lanes.attr.moved(COUNT, W, s, FORM == "rows", REVERSE)
 %>
 ${op.combine(OP, T)}
-% if FORM not in ("array", "wide"):
+% if FORM != "array":
 ${vec.vector_io(T, W)}
 % if R is not T:
 ${vec.vector_io(R, W)}
@@ -58,16 +56,7 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
     PTR_IN(${T.c}, X);
     PTR_IN(${A}, Z);
     PTR_OUT(${R.c}, Y);
-% if FORM == "wide":
-    const long i = get_global_id(0), o = get_global_id(1), step = ${"-inner" if REVERSE else "inner"};
-    if (i >= inner || o >= outer) return;
-    long at = (o * n + ${"n - 1" if REVERSE else "0"}) * inner + i;
-    double run = ${NOTHING};
-    for (long k = 0; k < n; k++, at += step) {
-        const double x = ${T.load}(X, at);
-        run = COMBINE(run, x);
-        ${R.store}(Y, at, (float)run);
-% elif FORM == "array":
+% if FORM == "array":
     const long i = get_global_id(0), o = get_global_id(1), p = get_global_id(2);
     if (i >= inner || o >= outer) return;
     {
@@ -95,7 +84,7 @@ __kernel void scan_cumulate(IN(${T.c}, X), IN(${A}, Z), OUT(${R.c}, Y), const lo
     const long o = unit / parts, p = unit - o * parts;
 % endif
 % endif
-% if FORM not in ("rows", "wide"):
+% if FORM != "rows":
     const long first = p * part;
     const int m = (int)(min(n, first + part) - first);
     const long step = ${"-inner" if REVERSE else "inner"};
