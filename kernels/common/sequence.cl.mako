@@ -9,9 +9,9 @@
 ${OV} float${n} clnn_unit24(float${n} w) { return convert_float${n}(as_uint${n}(w) & 0xffffffu) * 0x1p-24f; }
 % endfor
 //@ clnn_modulo32
-/* a word modulo range < 2^32 */
-${OV} long clnn_modulo32(long w, long range) { return (long)((uint)w % (uint)range); }
-${OV} long8 clnn_modulo32(long8 w, long8 range) { return convert_long8(convert_uint8(w) % convert_uint8(range)); }
+/* a word modulo range < 2^32; a range of 0, which ends a process on CPUs, is taken as 1 */
+${OV} long clnn_modulo32(long w, long range) { return (long)((uint)w % max((uint)range, 1u)); }
+${OV} long8 clnn_modulo32(long8 w, long8 range) { return convert_long8(convert_uint8(w) % max(convert_uint8(range), (uint8)1u)); }
 //@ clnn_modulo64
 /* two words modulo range, which is 2^64 where it is 0 */
 ${OV} long clnn_modulo64(long w, long range) {
