@@ -596,3 +596,11 @@ def test_optimizers_in_few_launches_on_gpus(monkeypatch, kind, parameters):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
     sizes = sorted(len(key[-1]) for key in multi._prepared)
     assert sizes == ([3, 16, 16] if kind == "SGD" else [3, 32] if device.max_parameter >= 2432 else [3, 8, 8, 8, 8])
+
+
+@pytest.mark.parametrize("step", [2, 4, 22, 23, 34, 234])
+def test_elements_far_apart_are_not_taken_for_near_ones(step):
+    a = np.random.default_rng(step).random((20000, step)).astype(np.float32)
+    x = clnn.from_numpy(a.copy())
+    assert np.array_equal((x[:, 0] * 2 + x[:, 1]).numpy(), a[:, 0] * 2 + a[:, 1])
+    assert np.array_equal((x.t() * 1.5).numpy(), a.T * np.float32(1.5))
