@@ -240,8 +240,8 @@ def leaf_class(strides, large=False) -> str:
     last = len(strides) - 1
     unit = last - 1 if last and strides[last] not in (0, 1) else last
     cls = "".join("0" if s == 0 else "1" if s == 1 and j == unit else "m" if s == -1 and j == last else "s" for j, s in enumerate(strides))
-    step = str(strides[last])
-    return cls[:-1] + step if large and len(step) == 1 and step in STEPS and cls[-2:-1] != "1" else cls
+    step = next((c for c in STEPS if strides[last] == int(c)), None) if large and cls[-2:-1] != "1" else None      # by number: a traced one has no text
+    return cls if step is None else cls[:-1] + step
 
 
 def strided_dims(cls: str):
