@@ -5,6 +5,7 @@ import os
 import platform
 import sys
 
+from .core import native
 from .core.config import cache_dir, config, device_name
 from .runtime import icd
 
@@ -50,7 +51,7 @@ def _versions():
         used += " (it cannot be written: what is built is lost)"
     elif wanted and not os.path.isdir(wanted):
         used += f" (CLNN_CACHE_DIR={wanted} cannot be made)"
-    return lines + [f"cache       {used}"]
+    return lines + [f"C forms     {native.state}", f"cache       {used}"]
 
 
 def _driver_entries(lines, found):

@@ -1,7 +1,11 @@
 """What is installed is what is in the tree: packages, kernel templates, metadata."""
 import configparser
+import os
+import shutil
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -36,18 +40,33 @@ def test_version_is_stated_once_and_the_same():
     assert clnn.__version__ == config()["metadata"]["version"]
 
 
-def test_wheel_holds_the_kernels(tmp_path):
-    """Built without the network, from a copy, as a build leaves folders behind."""
+@pytest.mark.parametrize("compiler", [None, "false"], ids=["compiled", "no compiler"])
+def test_wheel_holds_the_kernels(tmp_path, compiler):
+    """Built without the network, from a copy, as a build leaves folders behind; where nothing compiles the C forms, the rest is there."""
     pytest.importorskip("setuptools", minversion="70.1")        # the first that builds wheels by itself
-    import shutil
     copy = tmp_path / "src"
-    skip = shutil.ignore_patterns(".git", "__pycache__", "*.egg-info", "build", "tests", "benchmarks", "examples")
+    skip = shutil.ignore_patterns(".git", "__pycache__", "*.egg-info", "build", "tests", "benchmarks", "examples", "*.so")
     shutil.copytree(ROOT, copy, ignore=skip)
     code = "import setuptools.build_meta as b, sys; print(b.build_wheel(sys.argv[1]))"
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=copy, capture_output=True, text=True, timeout=120)
+    env = os.environ if compiler is None else {**os.environ, "CC": compiler}
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=copy, capture_output=True, text=True, timeout=120, env=env)
     assert done.returncode == 0, done.stderr[-2000:]
     wheel, = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     templates = {"clnn/_kernels/" + p.relative_to(ROOT / "kernels").as_posix() for p in (ROOT / "kernels").rglob("*.mako")}
     modules = {p.relative_to(ROOT).as_posix() for p in (ROOT / "clnn").rglob("*.py")}
     assert templates <= names and modules <= names and "clnn/py.typed" in names
+    compiled = [n for n in names if n.startswith("clnn/core/_native.")]
+    assert not compiled if compiler else compiled or not shutil.which("cc") or not Path(sysconfig.get_path("include"), "Python.h").is_file()
+
+
+def test_a_source_distribution_has_the_c_files(tmp_path):
+    code = "import setuptools.build_meta as b, sys; print(b.build_sdist(sys.argv[1]))"
+    copy = tmp_path / "src"
+    shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".git", "__pycache__", "*.egg-info", "build", "benchmarks", "examples", "*.so"))
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=copy, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    archive, = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as files:
+        names = {n.partition("/")[2] for n in files.getnames()}
+    assert {p.relative_to(ROOT).as_posix() for p in (ROOT / "clnn" / "core" / "_native").iterdir()} <= names and "setup.py" in names

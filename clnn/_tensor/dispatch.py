@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import dtype as dt
-from ..core import symbols
+from ..core import native, symbols
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous
 from ..core.symbols import memo
 from ..graph import fuse, mirror
@@ -174,6 +174,10 @@ def record_pair(op, compute, result, a, b):
     t._storage = lazy.record(expr, refs, compute, result, shape, numel, device, count, leaves, linear_a and linear_b)
     t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
     return t
+
+
+native.give(recorder=config, plain=plain, dispatch=globals(), record_briefly=record_briefly, record_alike=record_alike, record_pair=record_pair)
+record_briefly, record_alike, record_pair = native.form("brief", record_briefly), native.form("alike", record_alike), native.form("pair", record_pair)
 
 
 _layouts: dict = symbols.kept()         # (shape, strides, density) of each operand, None for a number -> what follows from them, see ``_layout``

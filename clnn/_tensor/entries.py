@@ -3,8 +3,10 @@ from __future__ import annotations
 
 import functools
 import operator
+import sys
 import traceback
 
+from ..core import native
 from ..core.errors import overwritten
 from . import tape
 from .foreign import NoStrides
@@ -24,6 +26,7 @@ FREED = ("Trying to backward through the graph a second time (or directly access
 FACTORS = frozenset(("mul", "true_divide", "_dropout"))
 
 
+@native.know
 class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
 
@@ -342,6 +345,9 @@ def attach(op, out, values) -> None:
     op.attach(op, out, values)
 
 
+_quick = native.form("attach", None)     # of :func:`_written_out`, what it gives
+
+
 @functools.lru_cache(maxsize=None)
 def _written_out(count, masks, everything):
     """:func:`attach` for operators with ``count`` parameters, of which those in ``masks`` have gradients that need what the bits beside them say: written
@@ -350,6 +356,10 @@ def _written_out(count, masks, everything):
         return lambda op, out, values: None
     all_inputs = (1 << count) - 1
     tracked, needed = dict(masks), all_inputs if everything else functools.reduce(operator.or_, [m for _, m in masks], 0)
+
+    quick = None if _quick is None else _quick(count, tuple(masks), needed, all_inputs if everything else 0)
+    if quick is not None:
+        return quick
 
     def listed(name, there, other):
         return ", ".join([f"{name}{i}" if there(i) else other for i in range(count)])
@@ -376,7 +386,10 @@ def _finish(node, out, values, save):
     if state.saved_hooks:
         _pack(node)
     if state.anomaly:
-        node.trace = "".join(traceback.format_stack()[:-3])
+        caller = sys._getframe(1)
+        if caller.f_code.co_name == "attach":                   # which has a frame in Python only
+            caller = caller.f_back
+        node.trace = "".join(traceback.format_stack(caller.f_back))
     for nr, o in enumerate(out[:node.outs] if out.__class__ is tuple else (out,)):
         if o is not None and o.dtype.differentiable:
             o._grad_fn, o._out_nr, o._rg = node, nr, True
@@ -386,6 +399,9 @@ def inference_saved():
     return RuntimeError("Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
                         "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
                         "instead of `torch.inference_mode()`.")
+
+
+native.give(refresh=refresh, finish=_finish, inference_saved=inference_saved)
 
 
 def _save_results(node, outs, save):

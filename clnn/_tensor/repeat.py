@@ -12,7 +12,7 @@ import operator
 import threading
 
 from ..core import dtype as dt
-from ..core import families, rng, symbols
+from ..core import families, native, rng, symbols
 from ..core import warn as warnings
 from ..core.config import config
 from ..graph import fuse
@@ -40,6 +40,7 @@ observing = None        # the _Observer at work
 on = config.repeat      # tests that change how a device is treated switch it off
 
 
+@native.know
 class Recipe:
     """Bytes to allocate, launches with what picks their buffers, and the results: None, (buffer, nbytes, shape, strides, offset, dtype, elements,
     dense), or the number of an earlier result that is given once more.
@@ -98,6 +99,8 @@ class Missed:
 
 
 _LEFT = Missed()
+native.give(repeat=globals(), LEFT=_LEFT, Missed=Missed, realize=fuse.realize)
+native.method(Recipe, "run")
 
 
 def _describe(values, key, buffers, ready):
@@ -141,6 +144,9 @@ def _describe_alike(values, key, buffers):
     buffers += found
     key += (ALIKE, shape, strides, dtype, device)
     return True
+
+
+native.give(describe_alike=_describe_alike)
 
 
 def _computed(buffers):
@@ -243,6 +249,8 @@ def repeated(body, mode=""):
     def call(*values):
         result = again(values)
         return result if result.__class__ is not Missed else learn(values, result)
+    if native.built is not None and not fresh:
+        again = native.built.again(known, again, ready, _TRIES)
     call.again, call.learn = again, learn
     return call
 

@@ -14,7 +14,7 @@ import functools
 import threading
 
 from ..core import dtype as dt
-from ..core import families
+from ..core import families, native
 from ..core.config import config
 from ..graph import fuse
 from ..graph.node import Storage
@@ -44,6 +44,7 @@ def _of_source(source, back, step):
     return source.nodes and source.nodes[step]
 
 
+@native.know
 class SplicedNode(tape.Node):
     """The entry of a function whose operators' entries are made when they are needed.
 
@@ -240,7 +241,7 @@ class Spliced:
         """
         if not usual():
             return body()
-        kind = _kind(operands, key, edges)
+        kind = _kind(operands, key, edges, state.grad)
         if kind is None:
             return body()
         key, buffers, tracked = kind
@@ -284,7 +285,7 @@ class Spliced:
         return result
 
 
-def _kind(operands, key, edges):
+def _kind(operands, key, edges, grad):
     """(key of the call, memory of the operands, whether gradients are recorded); None where the function goes as it is."""
     total = 0
     for t in operands:
@@ -294,7 +295,7 @@ def _kind(operands, key, edges):
             total += t._numel
     if not 0 < total <= FEW:                # before anything is computed that would gain by being fused
         return None
-    key, buffers, tracked, grad, device = [config.matmul_precision, config.tensor_cores, (tuple(key),)], [], False, bool(state.grad), None
+    key, buffers, tracked, grad, device = [config.matmul_precision, config.tensor_cores, (tuple(key),)], [], False, bool(grad), None
     for i, t in enumerate(operands):
         if t is None:
             key.append(edges is not None and edges[i] is not None)
@@ -314,6 +315,10 @@ def _kind(operands, key, edges):
         key.append(str(list(map(ids.index, ids))))
     key.append(device)
     return tuple(key), buffers, tracked
+
+
+native.give(kind=_kind, most_elements=FEW)
+_kind = native.form("kind", _kind)
 
 
 def _again(template, operands, buffers, tracked, ends, source):
@@ -337,6 +342,9 @@ def _again(template, operands, buffers, tracked, ends, source):
         if root is not None:
             out._grad_fn, out._out_nr, out._rg = node, nr, True
     return got[0] if template.single else got[:len(template.roots)]
+
+
+_again = native.form("spliced", _again)
 
 
 def _with_draws(template, operands, buffers):

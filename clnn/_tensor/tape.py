@@ -13,6 +13,7 @@ import warnings
 import weakref
 from functools import lru_cache
 
+from ..core import native
 from . import later
 from .grad_mode import no_grad, state
 from .handles import RemovableHandle
@@ -107,6 +108,7 @@ def _add_hook(owner, slot, fn):
     return handle
 
 
+@native.know
 class AccumulateGrad(Node):
     """The end of a path: adds to ``variable.grad``. Holds its leaf weakly, as the leaf holds it."""
 
@@ -153,6 +155,9 @@ def _accumulator(t, place):
     if hooks is not None:
         acc.retains = hooks
     return acc
+
+
+native.give(accumulator=accumulator, last=_LAST, number=_counter.__next__)
 
 
 class Task:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import copy
 
+from ..core import native
 from ..core.shape import Size
 from ..graph.node import Storage
 from . import tape
@@ -57,6 +58,7 @@ class Step:
         return self.bare is None and not self.lasts and (self.keeps or self.result is not None or self.op.name in FACTORS)
 
 
+@native.know
 class Template:
     """A kind of call: its launches, its entries oldest first, whose outputs the results are, which operands and results the entries keep.
 

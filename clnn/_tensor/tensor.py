@@ -9,6 +9,7 @@ import weakref
 from math import prod
 
 from ..core import dtype as dt
+from ..core import native
 from ..core.layout import strided
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..core.warn import first_time, warn
@@ -25,6 +26,7 @@ from .views import refresh, watch
 from .writing import write
 
 
+@native.know
 class Tensor(Handle):
     """A multi-dimensional array on an OpenCL device, with gradients.
 
@@ -484,6 +486,10 @@ def view_of(base, shape, strides, offset, numel, dense, dtype=None) -> Tensor:
     elif not base._rg and t.dtype.differentiable:
         watch(t._base, t)
     return t
+
+
+native.give(state=state, watch=watch, view_of=view_of)
+view_of = native.form("view_of", view_of)
 
 
 def empty(shape, dtype, device) -> Tensor:

@@ -11,6 +11,7 @@ variable                  meaning
 ``CLNN_SHARE_MEMORY``     ``0``: tensors and NumPy arrays share no memory, all conversions copy
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
 ``CLNN_INLINE``           ``0``: short launches on CPUs wake the driver's threads like long ones instead of running in the calling thread
+``CLNN_NATIVE``           ``0``: the functions that every operator goes through run in Python, as where their C forms were not built
 ``CLNN_BUILD_AHEAD``      ``0``: no second process that builds missing kernels beside this one
 ``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each and the batch policy
 ``CLNN_HUGE_PAGES``       ``0``: large buffers of CPU drivers are not backed by huge pages
@@ -80,6 +81,9 @@ class Config:
     ``tensor_cores`` is ``auto``, ``off``, ``emulate``, or ``trust`` (without asking the device first). ``matmul_precision`` is what
     ``clnn.set_float32_matmul_precision`` was given. ``spoken`` is the package's name in texts.
     """
+
+    __slots__ = ("eager", "debug", "repeat", "inline", "build_ahead", "affinity", "huge_pages", "share_memory", "no_cache", "probe_timeout", "tensor_cores",
+                 "random", "matmul_precision")
 
     def __init__(self):
         self.eager = flag("CLNN_EAGER")

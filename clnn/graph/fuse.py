@@ -6,7 +6,7 @@ import struct
 import weakref
 
 from ..core import dtype as dt
-from ..core import symbols
+from ..core import native, symbols
 from ..core.errors import IntegerDivisionError
 from ..core.shape import collapse, contiguous_strides, is_contiguous
 from ..core.symbols import memo
@@ -15,7 +15,7 @@ from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER
 from . import akin, codegen, draws, node as node_module, planes, runs, several, slim, tiles, vectors
 from .node import Expr, Node, Storage
-from .reuse import allocate
+from .reuse import SMALL, allocate
 from .structure import packed, sizeless, told
 
 _launch = launcher.launch
@@ -150,6 +150,7 @@ def finish(node: Node, owner: Storage, buf) -> None:
     owner.node = None
 
 
+@native.know
 class _Known:
     """A structure of pending nodes that was launched: with what, and which operands its kernel takes, where equal ones were met (else None)."""
 
@@ -233,6 +234,10 @@ def _of_structure(key, root, targets):
                 _families[family] = known
         _known[key] = known
     return known
+
+
+native.give(fuse=globals(), of_structure=_of_structure, allocate=allocate, small=SMALL, compute=_compute)
+_compute = native.form("compute", _compute)
 
 
 def _made(root, targets):
@@ -392,6 +397,7 @@ def _program(group, targets, walk, form) -> codegen.Program:
 _AS_MOVED = {dt.float16: dt.int16, dt.bfloat16: dt.int16, dt.bool_: dt.uint8}
 
 
+@native.know
 class _Launch:
     """What all launches of one structure over one shape have in common."""
 

@@ -11,6 +11,7 @@ import weakref
 from collections import deque
 
 from ..core import dtype as dt
+from ..core import native
 from ..runtime.sharing import shared
 
 MAX_NODES = 48          # a fused kernel stays small enough to compile fast and keep its values in registers
@@ -22,6 +23,7 @@ constants: dict = {}     # (number, dtype, device) -> a buffer with that number,
 held: dict = {}          # id -> buffer, for buffers that a capture keeps alive: one reference more than usual
 
 
+@native.know
 class Storage:
     """The memory behind one or more tensors: ``nbytes`` bytes on ``device``, with an in-place version counter, below 0 if made in inference mode."""
 
@@ -53,6 +55,7 @@ class Storage:
 _CATEGORIES = {dt.BOOL: "bool", dt.INT: "int", dt.FLOAT: "float"}
 
 
+@native.know
 class Expr:
     """A scalar C expression over named operands, by category of the compute dtype; one object per operator.
 
@@ -73,6 +76,7 @@ class Expr:
         Expr.all.append(self)
 
 
+@native.know
 class Node:
     """A recorded elementwise computation that has not run yet.
 
@@ -113,6 +117,7 @@ class Values(Node):
 _buf = Node.__dict__["buf"]
 _ref, _new = weakref.ref, object.__new__
 _recent: deque = deque(maxlen=1 << 14)      # references to the storages that were given a node, for ``realize_all``; bounded
+native.give(node=globals(), shared=shared, recent=_recent, most_nodes=MAX_NODES, most_leaves=MAX_LEAVES)
 
 
 def record(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear) -> Storage:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import struct
 
-from ..core import symbols
+from ..core import native, symbols
 from ..core.shape import Size, contiguous_strides
 from .node import Node
 
@@ -109,3 +109,7 @@ def packed(value, kind):
     if kind == "ulong":
         return _PACK_Q(int(value) % (1 << 64))
     return int(value) if kind in ("int", "long") else (_PACK_FF if kind == "float2" else _PACK_DD)(value.real, value.imag)
+
+
+native.give(packed=packed, real=symbols.real)
+told = native.form("told", told)

@@ -12,6 +12,7 @@ from time import perf_counter as clock
 
 import numpy as np
 
+from ..core import native
 from ..core.config import config
 
 __all__ = ["Inline", "clock", "open_for"]
@@ -30,6 +31,7 @@ _LIST = 512                 # launches of a recorded list that may run here
 _SCALARS = frozenset((int, float, bytes, str, type(None), np.ndarray))
 
 
+@native.know
 class Cost:
     """What launches of one kernel and size take in the calling thread.
 
@@ -43,6 +45,7 @@ class Cost:
         self.seconds, self.skip, self.penalty, self.slow, self.waits, self.calm = -1.0, 0, 4, 0, 0, 0
 
 
+@native.know
 class Inline:
     """The way of short launches of one device.
 
@@ -54,6 +57,8 @@ class Inline:
     ``short``: whether all that still runs elsewhere is short. A launch in the threads takes several times as long as one here, so that the next one would
     follow it there, and so on: it waits for them instead, once.
     """
+
+    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "__dict__")
 
     def __init__(self, device, queue, twin=None):
         self.device, self.queue, self.twin, self.short = device, queue, twin, True

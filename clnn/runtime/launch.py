@@ -10,6 +10,7 @@ import math
 import re
 import struct
 
+from ..core import native
 from ..core.config import config
 from ..core.errors import DeviceError, LaunchError, OutOfMemoryError
 from .inline import BUILD, clock
@@ -26,6 +27,7 @@ _COUNTS_GROUPS = re.compile(r"get_(group_id|num_groups|global_size)\([12]\)")
 _OOM_CODES = (-4, -5, -6, -61)  # object allocation, resources, host memory, buffer size
 MOST_GROUPS = 65535     # of the second and third dimension: NVIDIA's hardware counts them in 16 bits
 _enqueue = _driver = None
+native.give(launch=globals())
 
 
 def _pack_float(a):
@@ -203,6 +205,7 @@ def run_all(device, launches, buffers, numbers=()):
 BUFFER, NUMBER = object(), object()      # stand for the arguments of a Prepared launch that vary
 
 
+@native.know
 class Prepared:
     """A launch that is repeated with other buffers and few other numbers: the rest of its arguments is set once.
 
@@ -283,12 +286,17 @@ class Prepared:
                         last[k] = a
             kernel.set_buffers(buffers)
             return _enqueue(queue, kernel.cl, *self.sizes)
-        except Exception as exc:
-            kernel.forget_args()
-            raise _explain(device, kernel, *self.where, self._filled(buffers, numbers), exc) from exc
-        except BaseException:
+        except BaseException as exc:
+            self.failed(device, queue, buffers, numbers, exc)
+
+    def failed(self, device, queue, buffers, numbers, exc):
+        """Raise what it means that a launch came to ``exc``."""
+        kernel = self.kernel
+        if not isinstance(exc, Exception):
             _interrupted(kernel, queue)
-            raise
+            raise exc
+        kernel.forget_args()
+        raise _explain(device, kernel, *self.where, self._filled(buffers, numbers), exc) from exc
 
     def _filled(self, buffers, numbers):
         args = self.args.copy()
@@ -342,6 +350,9 @@ class Prepared:
         self.fixed = tuple(fixed)
         self.checked = any(a is checked for _, a in self.constants if a is not None)
         self.sizes = sizes                      # last: it is open from here on
+
+
+native.method(Prepared, "run")
 
 
 class Transfer:

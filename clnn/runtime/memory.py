@@ -9,6 +9,7 @@ import mmap
 
 import numpy as np
 
+from ..core import native
 from ..core.config import config
 from ..core.errors import OutOfMemoryError
 
@@ -25,8 +26,11 @@ def human(nbytes: float) -> str:
         nbytes /= 1024
 
 
+@native.know
 class Memory:
     """The pool of one device."""
+
+    __slots__ = ("device", "_error", "_pool", "_allocate", "_huge", "limit", "peak", "requests", "retries")
 
     def __init__(self, device, queue):
         import pyopencl as cl
@@ -118,6 +122,9 @@ class Memory:
     def empty_cache(self) -> None:
         """Give the buffers that no tensor uses back to the driver."""
         self._pool.free_held()
+
+
+native.method(Memory, "alloc")
 
 
 class HugePages:

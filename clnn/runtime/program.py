@@ -7,7 +7,7 @@ import re
 import warnings
 from time import perf_counter as clock
 
-from ..core import symbols
+from ..core import native, symbols
 from ..core.errors import KernelBuildError
 from . import assemble, builtins, diskcache, retarget
 
@@ -44,6 +44,7 @@ class Program:
         return cl.Kernel(self.cl, self.names.get(name, name))
 
 
+@native.know
 class Kernel:
     """One kernel of one device, with what :func:`~clnn.runtime.launch.launch` remembers between launches.
 

@@ -1,0 +1,288 @@
+/* Which calls are of a known kind: repeat.repeated and splice._kind. */
+#include "native.h"
+
+/* -- kinds of call ----------------------------------------------------------------------------------------------------------------- */
+
+static int describe_tensor(PyObject *t, PyObject *key, PyObject *buffers, Py_ssize_t ready)
+{
+    int good = simple(t);
+    PyObject *storage = AT(t, Tensor__storage);
+    if (good != 1 || !IS(storage, Storage))
+        return good < 0 ? FAILED : PYTHON;
+    PyObject *node = AT(storage, Storage_node);
+    if (node != Py_None) {
+        if (!IS(node, Node))
+            return PYTHON;
+        if (!ready || AT(node, Node_buf) != Py_None) {
+            PyObject *got = PyObject_CallOneArg(the_realize, storage);
+            if (got == NULL)
+                return FAILED;
+            Py_DECREF(got);
+        } else if (PyLong_AsSsize_t(AT(node, Node_numel)) > ready) {
+            return OTHER;
+        }
+    }
+    if (PyList_Append(buffers, AT(storage, Storage_node) != Py_None ? storage : AT(storage, Storage_buf)) || PyList_Append(key, AT(t, Tensor_shape))
+            || PyList_Append(key, AT(t, Tensor__strides)) || PyList_Append(key, AT(t, Tensor__offset)) || PyList_Append(key, AT(t, Tensor_dtype))
+            || PyList_Append(key, AT(storage, Storage_device)))
+        return FAILED;
+    return TOLD;
+}
+
+/* repeat._describe */
+static int describe(PyObject *values, PyObject *key, PyObject *buffers, Py_ssize_t ready)
+{
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
+        PyObject *v = PySequence_Fast_GET_ITEM(values, i);
+        int told = TOLD;
+        if (PyObject_TypeCheck(v, Tensor_type)) {
+            told = describe_tensor(v, key, buffers, ready);
+        } else if (PyList_CheckExact(v) || (PyTuple_CheckExact(v) && PyTuple_GET_SIZE(v) && !PyLong_CheckExact(PyTuple_GET_ITEM(v, 0)))) {
+            Py_ssize_t n = PySequence_Fast_GET_SIZE(v);
+            int alike = 0;
+            if (add(key, PyFloat_FromDouble((double)n)))                        /* no number that a family may vary */
+                return FAILED;
+            if (n > 4) {
+                PyObject *got = PyObject_CallFunctionObjArgs(the_describe_alike, v, key, buffers, NULL);
+                alike = got == NULL ? -1 : got == Py_True;
+                Py_XDECREF(got);
+            }
+            told = alike < 0 ? FAILED : alike ? TOLD : describe(v, key, buffers, ready);
+        } else {
+            PyObject *text = PyFloat_CheckExact(v) && PyFloat_AS_DOUBLE(v) == 0.0 ? PyObject_Str(v) : Py_NewRef(v);     /* 0.0 equals -0.0 */
+            if (add(key, text) || PyList_Append(key, (PyObject *)Py_TYPE(v)))
+                return FAILED;
+        }
+        if (told != TOLD)
+            return told;
+    }
+    return TOLD;
+}
+
+static int add_settings(PyObject *key)
+{
+    return PyList_Append(key, AT(the_config, Config_matmul_precision)) || PyList_Append(key, AT(the_config, Config_tensor_cores)) ? -1 : 0;
+}
+
+/* Add which operands are the same memory, where some are. */
+static int add_sharing(PyObject *key, PyObject *buffers)
+{
+    Py_ssize_t n = PyList_GET_SIZE(buffers), same = 0;
+    for (Py_ssize_t i = 1; i < n && !same; i++)
+        for (Py_ssize_t j = 0; j < i && !same; j++)
+            same = PyList_GET_ITEM(buffers, i) == PyList_GET_ITEM(buffers, j);
+    if (!same)
+        return 0;
+    PyObject *places = PyList_New(n);
+    if (places == NULL)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_ssize_t j = 0;
+        while (PyList_GET_ITEM(buffers, j) != PyList_GET_ITEM(buffers, i))
+            j++;
+        PyObject *place = PyLong_FromSsize_t(j);
+        if (place == NULL) {
+            Py_DECREF(places);
+            return -1;
+        }
+        PyList_SET_ITEM(places, i, place);
+    }
+    PyObject *text = PyObject_Str(places);
+    Py_DECREF(places);
+    return add(key, text);
+}
+
+/* repeat._computed */
+static int compute_pending(PyObject *buffers)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(buffers); i++) {
+        PyObject *storage = PyList_GET_ITEM(buffers, i);
+        if (!IS(storage, Storage))
+            continue;
+        PyObject *buf = PyObject_CallMethodNoArgs(storage, s_buffer);
+        if (buf == NULL || PyList_SetItem(buffers, i, buf))
+            return -1;
+    }
+    return 0;
+}
+
+/* ``again`` of a repeated function: called with the values of a call. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *known, *python;
+    Py_ssize_t ready;
+    long tries;
+} Again;
+
+static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject *buffers)
+{
+    int told = add_settings(key) ? FAILED : describe(values, key, buffers, self->ready);
+    if (told == PYTHON)
+        return PyObject_CallOneArg(self->python, values);
+    if (told == OTHER)
+        return Py_NewRef(the_LEFT);
+    PyObject *whole = told == FAILED || add_sharing(key, buffers) ? NULL : PyList_AsTuple(key);
+    if (whole == NULL)
+        return NULL;
+    PyObject *found = PyDict_GetItemWithError(self->known, whole), *got = NULL;
+    Py_XINCREF(found);
+    if (found == NULL && PyErr_Occurred()) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError)) {                          /* an argument without a hash */
+            PyErr_Clear();
+            got = Py_NewRef(the_LEFT);
+        }
+    } else if (found != NULL && IS(found, Recipe)) {
+        if (!self->ready || !compute_pending(buffers))
+            got = run_recipe(found, buffers);
+    } else if (found != NULL && PyLong_AsLong(found) > self->tries) {
+        got = Py_NewRef(the_LEFT);
+    } else {
+        got = PyObject_CallFunctionObjArgs(the_Missed, whole, buffers, found == NULL ? zero : found, NULL);
+    }
+    Py_XDECREF(found);
+    Py_DECREF(whole);
+    return got;
+}
+
+static PyObject *again_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+{
+    int quiet = unheard();
+    PyObject *on = variable(the_repeat, s_on);
+    if (quiet < 0 || on == NULL)
+        return NULL;
+    if (!quiet || !PyObject_IsTrue(on))
+        return Py_NewRef(the_LEFT);
+    if (PyVectorcall_NARGS(count) != 1 || names != NULL || !PyTuple_Check(args[0]))
+        return PyErr_Format(PyExc_TypeError, "takes the values of a call, as a tuple");
+    PyObject *key = PyList_New(0), *buffers = PyList_New(0), *got = NULL;
+    if (key != NULL && buffers != NULL)
+        got = look_up((Again *)self, args[0], key, buffers);
+    Py_XDECREF(key);
+    Py_XDECREF(buffers);
+    return got;
+}
+
+static int again_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(((Again *)self)->known);
+    Py_VISIT(((Again *)self)->python);
+    return 0;
+}
+
+static int again_clear(PyObject *self)
+{
+    Py_CLEAR(((Again *)self)->known);
+    Py_CLEAR(((Again *)self)->python);
+    return 0;
+}
+
+static void again_dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    again_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyTypeObject Again_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "clnn.core._native.Again", .tp_basicsize = sizeof(Again), .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Again, call), .tp_call = PyVectorcall_Call, .tp_traverse = again_traverse, .tp_clear = again_clear, .tp_dealloc = again_dealloc,
+};
+
+int ready_kinds(void)
+{
+    return PyType_Ready(&Again_type);
+}
+
+PyObject *again(PyObject *module, PyObject *args)
+{
+    PyObject *known, *python;
+    Py_ssize_t ready;
+    long tries;
+    if (!PyArg_ParseTuple(args, "O!Onl", &PyDict_Type, &known, &python, &ready, &tries))
+        return NULL;
+    Again *new = PyObject_GC_New(Again, &Again_type);
+    if (new == NULL)
+        return NULL;
+    new->call = again_call, new->ready = ready, new->tries = tries;
+    new->known = Py_NewRef(known), new->python = Py_NewRef(python);
+    PyObject_GC_Track(new);
+    return (PyObject *)new;
+}
+
+/* The operands of splice._kind, each in ``edges`` or None; ``tracked`` and ``device`` are found. */
+static int describe_operands(PyObject *operands, PyObject *edges, int grad, PyObject *key, PyObject *buffers, int *tracked, PyObject **device)
+{
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(operands); i++) {
+        PyObject *t = PySequence_Fast_GET_ITEM(operands, i), *end = edges == Py_None ? NULL : PySequence_Fast_GET_ITEM(edges, i);
+        int tracks = end != NULL && end != Py_None;
+        if (t == Py_None) {
+            if (PyList_Append(key, tracks ? Py_True : Py_False))
+                return FAILED;
+            continue;
+        }
+        PyObject *storage = AT(t, Tensor__storage);
+        if (!IS(storage, Storage))
+            return PYTHON;
+        int complex = is_set(AT(t, Tensor_dtype), s_is_complex);
+        if (complex || (*device != NULL && AT(storage, Storage_device) != *device))
+            return complex < 0 ? FAILED : OTHER;
+        *device = AT(storage, Storage_device);
+        if (AT(storage, Storage_node) != Py_None) {
+            PyObject *got = PyObject_CallOneArg(the_realize, storage);
+            if (got == NULL)
+                return FAILED;
+            Py_DECREF(got);
+        }
+        if (edges == Py_None && grad && (tracks = is_set(t, s__rg)) < 0)
+            return FAILED;
+        tracks = tracks && grad;
+        *tracked |= tracks;
+        if (PyList_Append(buffers, AT(storage, Storage_buf)) || PyList_Append(key, AT(t, Tensor_shape)) || PyList_Append(key, AT(t, Tensor__strides))
+                || PyList_Append(key, AT(t, Tensor__offset)) || PyList_Append(key, AT(t, Tensor_dtype)) || PyList_Append(key, tracks ? Py_True : Py_False))
+            return FAILED;
+    }
+    return add_sharing(key, buffers) || PyList_Append(key, *device) ? FAILED : TOLD;
+}
+
+/* kind(operands, key, edges, grad): splice._kind */
+PyObject *kind(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 4)
+        return PyErr_Format(PyExc_TypeError, "kind() takes 4 arguments");
+    PyObject *operands = args[0], *edges = args[2], *key = NULL, *buffers = NULL, *got = NULL, *device = NULL;
+    Py_ssize_t total = 0, most = PyLong_AsSsize_t(the_most_elements);
+    int listed = PyList_Check(operands) || PyTuple_Check(operands), told = PYTHON, tracked = 0;
+    if (!listed || (edges != Py_None && (!PyList_Check(edges) || PyList_GET_SIZE(edges) < PySequence_Fast_GET_SIZE(operands))))
+        return PyObject_Vectorcall(the_kind, args, 4, NULL);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(operands); i++) {
+        PyObject *t = PySequence_Fast_GET_ITEM(operands, i);
+        int good = t == Py_None ? 0 : simple(t);
+        if (good < 0)
+            return NULL;
+        if (!good && t != Py_None)
+            Py_RETURN_NONE;
+        total += good ? PyLong_AsSsize_t(AT(t, Tensor__numel)) : 0;
+    }
+    if (total <= 0 || total > most)         /* before anything is computed that would gain by being fused */
+        Py_RETURN_NONE;
+    PyObject *parts = PySequence_Tuple(args[1]), *first = parts == NULL ? NULL : PyTuple_Pack(1, parts);
+    Py_XDECREF(parts);
+    if (first != NULL && (key = PyList_New(0)) != NULL && (buffers = PyList_New(0)) != NULL && !add_settings(key) && !PyList_Append(key, first)) {
+        told = describe_operands(operands, edges, PyObject_IsTrue(args[3]), key, buffers, &tracked, &device);
+        if (told == TOLD) {
+            PyObject *whole = PyList_AsTuple(key);
+            got = whole == NULL ? NULL : PyTuple_Pack(3, whole, buffers, tracked ? Py_True : Py_False);
+            Py_XDECREF(whole);
+        } else if (told == OTHER) {
+            got = Py_NewRef(Py_None);
+        }
+    }
+    int ask = told == PYTHON && key != NULL && buffers != NULL && !PyErr_Occurred();
+    Py_XDECREF(first);
+    Py_XDECREF(key);
+    Py_XDECREF(buffers);
+    return ask ? PyObject_Vectorcall(the_kind, args, 4, NULL) : got;
+}
+

@@ -1,0 +1,373 @@
+/* Launches that are made again: Prepared.run and Recipe.run. */
+#include "native.h"
+
+/* -- launches ---------------------------------------------------------------------------------------------------------------------- */
+
+/* Raise what it means that a launch came to the present exception. */
+static void failed(PyObject *way, PyObject *device, PyObject *queue, PyObject *picked, PyObject *numbers)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace != NULL)
+        PyException_SetTraceback(value, trace);
+    PyObject *told[] = {way, device, queue, picked, numbers == NULL ? nothing : numbers, value}, *got = PyObject_VectorcallMethod(s_failed, told, 6, NULL);
+    if (got != NULL)
+        PyErr_SetString(PyExc_SystemError, "a failed launch raised nothing");
+    Py_XDECREF(got), Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+}
+
+/* Give the kernel the arguments of ``way`` that never change. */
+static int set_constants(PyObject *way, PyObject *kernel)
+{
+    PyObject *constants = AT(way, Prepared_constants), *got = PyObject_CallOneArg(AT(kernel, Kernel_set_numbers), AT(way, Prepared_fixed));
+    Py_XDECREF(got);
+    for (Py_ssize_t i = 0; got != NULL && i < PyList_GET_SIZE(constants); i++) {
+        PyObject *constant = PyList_GET_ITEM(constants, i), *args[] = {PyTuple_GET_ITEM(constant, 0), PyTuple_GET_ITEM(constant, 1)};
+        got = PyObject_Vectorcall(AT(kernel, Kernel_set_arg), args, 2, NULL);
+        Py_XDECREF(got);
+    }
+    Py_ssize_t n = PyList_GET_SIZE(AT(way, Prepared_numbers));
+    PyObject *last = got == NULL ? NULL : PyList_New(n);
+    if (last == NULL)
+        return -1;
+    for (Py_ssize_t i = 0; i < n; i++)
+        PyList_SET_ITEM(last, i, Py_NewRef(Py_None));
+    change(kernel, Kernel_owner, Py_NewRef(way));
+    change(way, Prepared_last, last);
+    return 0;
+}
+
+/* A number as the bytes that a kernel takes. */
+static PyObject *bytes_of(PyObject *number)
+{
+    if (PyFloat_CheckExact(number)) {
+        double wide = PyFloat_AS_DOUBLE(number);
+        float value = (float)wide;                          /* infinite beyond the range, as it is there */
+        return PyBytes_FromStringAndSize((char *)&value, sizeof value);
+    }
+    if (PyLong_CheckExact(number)) {
+        long long value = PyLong_AsLongLong(number);
+        return value == -1 && PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize((char *)&value, sizeof value);
+    }
+    if (PyBytes_CheckExact(number))
+        return Py_NewRef(number);
+    PyErr_SetObject(PyExc_KeyError, (PyObject *)Py_TYPE(number));
+    return NULL;
+}
+
+/* Give the kernel the numbers that differ from the last run's. */
+static int set_numbers(PyObject *way, PyObject *kernel, PyObject *numbers)
+{
+    PyObject *last = AT(way, Prepared_last), *places = AT(way, Prepared_numbers);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(numbers);
+    if (n > PyList_GET_SIZE(last) || n > PyList_GET_SIZE(places)) {
+        PyErr_SetString(PyExc_IndexError, "more numbers than a launch takes");
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < n; k++) {
+        PyObject *number = PySequence_Fast_GET_ITEM(numbers, k);
+        if (number == PyList_GET_ITEM(last, k))
+            continue;
+        int differs = PyObject_RichCompareBool(number, PyList_GET_ITEM(last, k), Py_NE);
+        if (!differs)
+            differs = PyObject_Not(number);                 /* 0.0 equals -0.0 */
+        PyObject *bytes = differs > 0 ? bytes_of(number) : NULL;
+        if (differs < 0 || (differs && bytes == NULL))
+            return -1;
+        if (!differs)
+            continue;
+        PyObject *args[] = {PyList_GET_ITEM(places, k), bytes}, *got = PyObject_Vectorcall(AT(kernel, Kernel_set_bytes), args, 2, NULL);
+        Py_DECREF(bytes);
+        if (got == NULL || PyList_SetItem(last, k, Py_NewRef(number))) {
+            Py_XDECREF(got);
+            return -1;
+        }
+        Py_DECREF(got);
+    }
+    return 0;
+}
+
+/* Prepared.enqueue: the event, a new reference. ``numbers``: NULL for none; ``state``: the device's attributes. */
+static PyObject *enqueue(PyObject *way, PyObject *device, PyObject *state, PyObject *queue, PyObject *picked, PyObject *numbers)
+{
+    PyObject *kernel = AT(way, Prepared_kernel), *got, *driver = variable(the_launch, s__enqueue);
+    if (driver == NULL || PyDict_SetItem(state, s_peek, Py_None) || (AT(way, Prepared_checked) == Py_True && PyDict_SetItem(state, s_err_dirty, Py_True)))
+        return NULL;
+    if ((AT(kernel, Kernel_owner) == way || !set_constants(way, kernel)) && (numbers == NULL || !set_numbers(way, kernel, numbers))
+            && (got = PyObject_CallOneArg(AT(kernel, Kernel_set_buffers), picked)) != NULL) {
+        Py_DECREF(got);
+        PyObject *sizes = AT(way, Prepared_sizes), *args[] = {queue, AT(kernel, Kernel_cl), PyTuple_GET_ITEM(sizes, 0), PyTuple_GET_ITEM(sizes, 1)};
+        if ((got = PyObject_Vectorcall(driver, args, 4, NULL)) != NULL)
+            return got;
+    }
+    failed(way, device, queue, picked, numbers);
+    return NULL;
+}
+
+static int counted_down(PyObject *cost)     /* whether a launch of this cost runs at once, without being timed */
+{
+    long left = PyLong_AsLong(AT(cost, Cost_calm));
+    if (left <= 0 || PyObject_IsTrue(AT(cost, Cost_skip)))
+        return 0;
+    PyObject *less = PyLong_FromLong(left - 1);
+    if (less == NULL)
+        return -1;
+    change(cost, Cost_calm, less);
+    return 1;
+}
+
+/* Launch in the calling thread, where that is known to be short; the device's lock is held. 0: Python has to look at it. */
+static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
+{
+    PyObject *way = AT(prepared, Prepared_twin), *cost = AT(prepared, Prepared_cost), *event;
+    if (cost == Py_None || AT(way, Prepared_sizes) == Py_None || AT(way, Prepared_checked) == Py_True)
+        return 0;
+    int calm = PyDict_GetItem(state, s_last) == AT(side, Inline_done) ? counted_down(cost) : 0;
+    if (calm <= 0)
+        return calm;
+    event = enqueue(way, device, state, AT(side, Inline_queue), picked, numbers);
+    Py_XDECREF(event);
+    return event == NULL ? -1 : 1;
+}
+
+static int held(PyObject *lock, PyObject *how)              /* take or release a lock, whatever is raised */
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *got = PyObject_CallMethodNoArgs(lock, how);
+    if (got != NULL || type != NULL) {
+        PyErr_Clear();
+        PyErr_Restore(type, value, trace);
+    }
+    Py_XDECREF(got);
+    return got == NULL ? -1 : 0;
+}
+
+/* Whether launches on a device may go this way: no one listens, nothing waits, no array looks into memory. ``side``: its way of short launches, borrowed. */
+static int usual(PyObject *state, PyObject **side)
+{
+    int quiet = unheard();
+    PyObject *waiting = PyDict_GetItem(state, s_waiting);
+    *side = PyDict_GetItem(state, s_inline);
+    if (quiet < 0)
+        return -1;
+    return quiet && !PyObject_IsTrue(AT(the_config, Config_debug)) && !PyDict_GET_SIZE(the_shared) && *side != NULL && IS(*side, Inline) && waiting != NULL
+        && !PyObject_IsTrue(waiting);
+}
+
+/* Prepared.run(device, buffers, numbers) */
+PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *numbers = n > 2 && PyObject_Size(args[2]) > 0 ? args[2] : NULL, *side, *lock, *all[] = {prepared, args[0], n > 1 ? args[1] : NULL, n > 2 ? args[2] : NULL};
+    if (n < 2 || n > 3)
+        return PyErr_Format(PyExc_TypeError, "run() takes a device, buffers and numbers");
+    PyObject *state = PyObject_GenericGetDict(args[0], NULL);
+    if (state == NULL) {                    /* the device of a test */
+        PyErr_Clear();
+        return PyObject_Vectorcall(the_Prepared_run, all, n + 1, NULL);
+    }
+    int done = usual(state, &side);
+    if (done == 1 && (numbers == NULL || PyList_Check(numbers) || PyTuple_Check(numbers)) && (lock = PyDict_GetItem(state, s_lock)) != NULL) {
+        if (!(done = held(lock, s_acquire))) {
+            done = launched_here(prepared, args[0], state, side, args[1], numbers);
+            held(lock, s_release);
+        }
+    } else if (done == 1) {
+        done = 0;
+    }
+    Py_DECREF(state);
+    if (done == 0)
+        return PyObject_Vectorcall(the_Prepared_run, all, n + 1, NULL);
+    return done < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+PyMethodDef run_prepared_method = {"run", (PyCFunction)(void (*)(void))run_prepared, METH_FASTCALL, "Launch with buffers, as a tuple of places and buffers, and numbers."};
+
+/* One launch of a list; the device's lock is held. */
+static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked)
+{
+    int done = IS(prepared, Prepared) ? launched_here(prepared, device, state, side, picked, NULL) : 0;
+    if (done)
+        return done < 0 ? -1 : 0;
+    PyObject *args[] = {prepared, device, picked}, *got = IS(prepared, Prepared) ? PyObject_Vectorcall(the_Prepared_run, args, 3, NULL)
+                                                                                 : PyObject_VectorcallMethod(s_run, args, 3, NULL);
+    Py_XDECREF(got);
+    return got == NULL ? -1 : 0;
+}
+
+/* The launches of a recipe, none of which takes numbers, with operands and memory from ``buffers``. */
+static int launch_all(PyObject *recipe, PyObject *device, PyObject *state, PyObject *side, PyObject *buffers)
+{
+    PyObject *lock = PyDict_GetItem(state, s_lock), *launches = AT(recipe, Recipe_launches), *all = PySequence_Concat(buffers, AT(recipe, Recipe_places));
+    int stopped = all == NULL || lock == NULL || held(lock, s_acquire) ? -1 : 0;
+    if (stopped) {
+        Py_XDECREF(all);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(launches) && !stopped; i++) {
+        PyObject *entry = PyList_GET_ITEM(launches, i), *picked = PyObject_CallOneArg(PyTuple_GET_ITEM(entry, 1), all);
+        stopped = picked == NULL ? -1 : launch_one(PyTuple_GET_ITEM(entry, 0), device, state, side, picked);
+        Py_XDECREF(picked);
+    }
+    held(lock, s_release);
+    Py_DECREF(all);
+    return stopped;
+}
+
+/* -- recipes ----------------------------------------------------------------------------------------------------------------------- */
+
+/* repeat._tensor: ``told`` is (place in ``buffers``, nbytes, shape, strides, offset, dtype, elements, dense). */
+static PyObject *made(PyObject *device, PyObject *buffers, PyObject *told)
+{
+    PyObject *storage = new_object(Storage_type), *tensor = storage == NULL ? NULL : new_object(Tensor_type);
+    Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(told, 0));
+    if (tensor == NULL || at < 0 || at >= PyList_GET_SIZE(buffers)) {
+        Py_XDECREF(storage);
+        Py_XDECREF(tensor);
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_IndexError, "a result's place");
+        return NULL;
+    }
+    put(storage, Storage_device, device);
+    put(storage, Storage_nbytes, PyTuple_GET_ITEM(told, 1));
+    put(storage, Storage_buf, PyList_GET_ITEM(buffers, at));
+    put(storage, Storage_node, Py_None);
+    put(storage, Storage_pinned, Py_False);
+    put(storage, Storage_version, zero);
+    AT(tensor, Tensor__storage) = storage;
+    put(tensor, Tensor_shape, PyTuple_GET_ITEM(told, 2));
+    put(tensor, Tensor__strides, PyTuple_GET_ITEM(told, 3));
+    put(tensor, Tensor__offset, PyTuple_GET_ITEM(told, 4));
+    put(tensor, Tensor_dtype, PyTuple_GET_ITEM(told, 5));
+    put(tensor, Tensor__numel, PyTuple_GET_ITEM(told, 6));
+    put(tensor, Tensor__dense, PyTuple_GET_ITEM(told, 7));
+    return tensor;
+}
+
+/* Note that ``n`` buffers were given. */
+static int count_buffers(PyObject *memory, Py_ssize_t n)
+{
+    PyObject *count = PyLong_FromSsize_t(n), *active = PyObject_GetAttr(AT(memory, Memory__pool), s_active_bytes);
+    PyObject *total = count == NULL ? NULL : PyNumber_Add(AT(memory, Memory_requests), count);
+    int more = active == NULL || total == NULL ? -1 : PyObject_RichCompareBool(active, AT(memory, Memory_peak), Py_GT);
+    if (more >= 0)
+        change(memory, Memory_requests, Py_NewRef(total));
+    if (more > 0)
+        change(memory, Memory_peak, Py_NewRef(active));
+    Py_XDECREF(count), Py_XDECREF(active), Py_XDECREF(total);
+    return more < 0 ? -1 : 0;
+}
+
+/* Memory.alloc_all: a list of buffers. */
+static PyObject *allocated(PyObject *alloc_all, PyObject *sizes)
+{
+    PyObject *memory = PyMethod_Check(alloc_all) ? PyMethod_GET_SELF(alloc_all) : NULL;
+    if (memory == NULL || !IS(memory, Memory))
+        return PyObject_CallOneArg(alloc_all, sizes);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sizes);
+    PyObject *list = PyList_New(n);
+    if (list == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *buf = PyObject_CallOneArg(AT(memory, Memory__allocate), PySequence_Fast_GET_ITEM(sizes, i));
+        if (buf == NULL) {                  /* a shortage is dealt with there */
+            Py_DECREF(list);
+            if (!PyErr_ExceptionMatches(PyExc_Exception))
+                return NULL;
+            PyErr_Clear();
+            return PyObject_CallOneArg(alloc_all, sizes);
+        }
+        PyList_SET_ITEM(list, i, buf);
+    }
+    if (count_buffers(memory, n))
+        Py_CLEAR(list);
+    return list;
+}
+
+/* Memory.alloc */
+static PyObject *alloc(PyObject *memory, PyObject *nbytes)
+{
+    Py_ssize_t size = PyLong_CheckExact(nbytes) ? PyLong_AsSsize_t(nbytes) : -1;
+    if (size >= 16 && size < 2 << 20) {     /* from MIN_BYTES to less than what may want huge pages */
+        PyObject *buf = PyObject_CallOneArg(AT(memory, Memory__allocate), nbytes), *type, *value, *trace;
+        if (buf == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
+            PyErr_Fetch(&type, &value, &trace);
+            PyErr_NormalizeException(&type, &value, &trace);
+            buf = PyObject_CallMethodObjArgs(memory, s__retry, nbytes, value, NULL);
+            Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
+        }
+        if (buf != NULL && count_buffers(memory, 1))
+            Py_CLEAR(buf);
+        return buf;
+    }
+    PyErr_Clear();
+    return PyObject_CallFunctionObjArgs(the_Memory_alloc, memory, nbytes, NULL);
+}
+
+PyMethodDef alloc_method = {"alloc", alloc, METH_O, "A buffer of at least so many bytes; its contents are whatever was there."};
+
+static PyObject *results_of(PyObject *recipe, PyObject *device, PyObject *buffers)
+{
+    PyObject *results = AT(recipe, Recipe_results);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(results);
+    if (PyObject_IsTrue(AT(recipe, Recipe_single))) {
+        if (n)
+            return made(device, buffers, PySequence_Fast_GET_ITEM(results, 0));
+        Py_RETURN_NONE;
+    }
+    PyObject *out = PyTuple_New(n);
+    for (Py_ssize_t i = 0; out != NULL && i < n; i++) {
+        PyObject *told = PySequence_Fast_GET_ITEM(results, i), *result;
+        if (told == Py_None || PyLong_CheckExact(told)) {
+            result = told == Py_None ? told : PyTuple_GET_ITEM(out, PyLong_AsSsize_t(told));        /* an earlier one, once more */
+            Py_INCREF(result);
+        } else if ((result = made(device, buffers, told)) == NULL) {
+            Py_CLEAR(out);
+            break;
+        }
+        PyTuple_SET_ITEM(out, i, result);
+    }
+    return out;
+}
+
+/* Recipe.run without numbers; ``buffers`` is a list. */
+PyObject *run_recipe(PyObject *recipe, PyObject *buffers)
+{
+    PyObject *device = AT(recipe, Recipe_device), *births = variable(the_node, s_births), *sizes = AT(recipe, Recipe_sizes), *side, *new, *got = NULL;
+    PyObject *state = births == NULL ? NULL : PyObject_GenericGetDict(device, NULL);
+    if (state == NULL)
+        return NULL;
+    int small = PyObject_IsTrue(AT(recipe, Recipe_small)), way = usual(state, &side);
+    PyObject *function = PyDict_GetItem(state, small ? s_alloc_all : s_alloc);
+    if (births != Py_None || way != 1 || function == NULL) {
+        Py_DECREF(state);
+        return way < 0 ? NULL : PyObject_CallFunctionObjArgs(the_Recipe_run, recipe, buffers, NULL);
+    }
+    if (small) {
+        new = allocated(function, sizes);
+    } else {
+        new = PyList_New(0);
+        for (Py_ssize_t i = 0; new != NULL && i < PySequence_Fast_GET_SIZE(sizes); i++)
+            if (add(new, PyObject_CallOneArg(function, PySequence_Fast_GET_ITEM(sizes, i))))
+                Py_CLEAR(new);
+    }
+    if (new != NULL && !PyList_SetSlice(buffers, PyList_GET_SIZE(buffers), PyList_GET_SIZE(buffers), new) && !launch_all(recipe, device, state, side, buffers))
+        got = results_of(recipe, device, buffers);
+    Py_XDECREF(new);
+    Py_DECREF(state);
+    return got;
+}
+
+/* Recipe.run(buffers, numbers) */
+static PyObject *run(PyObject *recipe, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *all[] = {recipe, n > 0 ? args[0] : NULL, n > 1 ? args[1] : NULL};
+    if (n < 1 || n > 2)
+        return PyErr_Format(PyExc_TypeError, "run() takes buffers and numbers");
+    if (!PyList_CheckExact(args[0]) || (n > 1 && PyObject_IsTrue(args[1])))
+        return PyObject_Vectorcall(the_Recipe_run, all, n + 1, NULL);
+    return run_recipe(recipe, args[0]);
+}
+
+PyMethodDef run_recipe_method = {"run", (PyCFunction)(void (*)(void))run, METH_FASTCALL, "Do what was observed with other buffers."};

@@ -1,0 +1,97 @@
+/* The module: what other modules tell, and the table of functions. */
+#include "native.h"
+
+#define X(c) PyTypeObject *c##_type;
+CLASSES(X)
+#undef X
+#define X(c, n) Py_ssize_t c##_##n;
+SLOTS(X)
+#undef X
+#define X(n) PyObject *s_##n;
+NAMES(X)
+#undef X
+#define X(n) PyObject *the_##n;
+THINGS(X)
+#undef X
+PyObject *zero, *one, *nothing;
+
+static int find_slot(PyTypeObject *type, const char *name, Py_ssize_t *place)
+{
+    PyObject *found = PyObject_GetAttrString((PyObject *)type, name);
+    if (found == NULL)
+        return -1;
+    int good = Py_IS_TYPE(found, &PyMemberDescr_Type);
+    if (good)
+        *place = ((PyMemberDescrObject *)found)->d_member->offset;
+    else
+        PyErr_Format(PyExc_TypeError, "%s.%s is no slot", type->tp_name, name);
+    Py_DECREF(found);
+    return good ? 0 : -1;
+}
+
+static PyObject *know(PyObject *self, PyObject *type)
+{
+    const char *name = ((PyTypeObject *)type)->tp_name, *dot = strrchr(name, '.');
+    name = dot == NULL ? name : dot + 1;
+#define X(c) if (!strcmp(name, #c)) { Py_INCREF(type); Py_XSETREF(c##_type, (PyTypeObject *)type); }
+    CLASSES(X)
+#undef X
+#define X(c, n) if (!strcmp(name, #c) && find_slot((PyTypeObject *)type, #n, &c##_##n)) return NULL;
+    SLOTS(X)
+#undef X
+    Py_RETURN_NONE;
+}
+
+static PyObject *give(PyObject *self, PyObject *args, PyObject *things)
+{
+    PyObject *found;
+#define X(n) found = PyDict_GetItemString(things, #n); if (found != NULL) { Py_INCREF(found); Py_XSETREF(the_##n, found); }
+    THINGS(X)
+#undef X
+    Py_RETURN_NONE;
+}
+
+/* -- the module -------------------------------------------------------------------------------------------------------------------- */
+
+/* method(type, name): a method of a class, in C. */
+static PyObject *method(PyObject *self, PyObject *args)
+{
+    PyTypeObject *type;
+    if (!PyArg_ParseTuple(args, "O!", &PyType_Type, &type))
+        return NULL;
+    PyMethodDef *found = type == Recipe_type ? &run_recipe_method : type == Prepared_type ? &run_prepared_method
+        : type == Memory_type ? &alloc_method : NULL;
+    return found == NULL ? PyErr_Format(PyExc_TypeError, "no class with a method in C") : PyDescr_NewMethod(type, found);
+}
+
+static PyMethodDef methods[] = {
+    {"know", know, METH_O, "Find the slots of a class."},
+    {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
+    {"again", again, METH_VARARGS, "again(known, python, ready, tries): repeat.repeated's again"},
+    {"method", method, METH_VARARGS, "The method of Recipe, Prepared or Memory that is here."},
+    {"compute", (PyCFunction)(void (*)(void))compute, METH_FASTCALL, "fuse._compute"},
+    {"attach", attach, METH_VARARGS, "attach(count, masks, needed, always): entries.attach of operators with such parameters"},
+    {"spliced", (PyCFunction)(void (*)(void))spliced, METH_FASTCALL, "splice._again"},
+    {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, "tensor.view_of"},
+    {"kind", (PyCFunction)(void (*)(void))kind, METH_FASTCALL, "splice._kind"},
+    {"brief", (PyCFunction)(void (*)(void))brief, METH_FASTCALL, "dispatch.record_briefly"},
+    {"alike", (PyCFunction)(void (*)(void))alike, METH_FASTCALL, "dispatch.record_alike"},
+    {"pair", (PyCFunction)(void (*)(void))pair, METH_FASTCALL, "dispatch.record_pair"},
+    {"told", told, METH_O, "structure.told"},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", "What every operator goes through, in C (see native.c).", -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+#define X(n) if ((s_##n = PyUnicode_InternFromString(#n)) == NULL) return NULL;
+    NAMES(X)
+#undef X
+    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape())
+        return NULL;
+    PyObject *made_module = PyModule_Create(&module);
+    if (made_module != NULL && PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)))
+        Py_CLEAR(made_module);
+    return made_module;
+}

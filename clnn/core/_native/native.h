@@ -1,0 +1,145 @@
+/* What the C functions share: classes and their slots, functions and objects of Python's modules, and small helpers.
+
+   Objects stay Python's: their slots are found by name when a class is told (`know`), and read where they lie. Variables of modules that may change are looked up in
+   their module each time. Whatever is not the usual case goes to the Python function, before anything was done. */
+#ifndef CLNN_NATIVE_H
+#define CLNN_NATIVE_H
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#ifdef Py_GIL_DISABLED
+#error "these functions rely on the interpreter's lock"
+#endif
+
+#define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
+    X(Template) X(AccumulateGrad) X(_Known) X(_Launch)
+#define SLOTS(X) \
+    X(Expr, failing) X(Expr, longs) \
+    X(Tensor, _storage) X(Tensor, shape) X(Tensor, _strides) X(Tensor, _offset) X(Tensor, dtype) X(Tensor, _numel) X(Tensor, _dense) \
+    X(Storage, device) X(Storage, nbytes) X(Storage, buf) X(Storage, node) X(Storage, version) X(Storage, pinned) \
+    X(Node, expr) X(Node, args) X(Node, compute) X(Node, dtype) X(Node, shape) X(Node, numel) X(Node, device) X(Node, out) X(Node, buf) X(Node, count) \
+    X(Node, leaves) X(Node, linear) X(Node, reduce) \
+    X(Recipe, device) X(Recipe, sizes) X(Recipe, small) X(Recipe, launches) X(Recipe, places) X(Recipe, results) X(Recipe, single) \
+    X(Prepared, kernel) X(Prepared, sizes) X(Prepared, fixed) X(Prepared, constants) X(Prepared, checked) X(Prepared, last) X(Prepared, cost) \
+    X(Prepared, twin) X(Prepared, numbers) \
+    X(Kernel, cl) X(Kernel, owner) X(Kernel, set_arg) X(Kernel, set_numbers) X(Kernel, set_buffers) X(Kernel, set_bytes) \
+    X(Cost, calm) X(Cost, skip) X(Inline, done) X(Inline, queue) X(Config, debug) X(Config, matmul_precision) X(Config, tensor_cores) \
+    X(Memory, peak) X(Memory, requests) X(Memory, _pool) X(Memory, _allocate) \
+    X(OpNode, seq) X(OpNode, edges) X(OpNode, outs) X(OpNode, op) X(OpNode, values) X(OpNode, versions) X(OpNode, metas) X(OpNode, keeps) \
+    X(SplicedNode, seq) X(SplicedNode, edges) X(SplicedNode, outs) X(SplicedNode, template) X(SplicedNode, operands) X(SplicedNode, versions) \
+    X(SplicedNode, kept) X(SplicedNode, owners) X(SplicedNode, nodes) X(SplicedNode, source) \
+    X(Template, recipe) X(Template, single) X(Template, wanted) X(Template, reached) X(Template, roots) X(Template, kept) \
+    X(AccumulateGrad, seq) X(AccumulateGrad, edges) X(AccumulateGrad, outs) X(AccumulateGrad, variable) \
+    X(_Known, launch) X(_Known, picks) X(_Launch, prepared) X(_Launch, places) X(_Launch, moved)
+#define NAMES(X) \
+    X(recorders) X(recording) X(_enqueue) X(on) X(births) X(inline) X(waiting) X(alloc) X(alloc_all) X(lock) \
+    X(acquire) X(release) X(peek) X(err_dirty) X(last) X(tended) X(run) X(failed) X(buffer) X(is_complex) X(itemsize) X(_rg) X(append) \
+    X(active_bytes) X(eager) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
+    X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) X(_leaf_hooks) X(_known) X(_pairs) X(expr) X(_retry)
+
+/* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
+#define THINGS(X) \
+    X(launch) X(node) X(repeat) X(shared) X(config) X(plain) X(realize) X(describe_alike) X(Recipe_run) X(Prepared_run) X(Memory_alloc) X(LEFT) X(Missed) X(recent) X(recorder) \
+    X(dispatch) X(packed) X(real) X(most_nodes) X(most_leaves) X(record_briefly) X(record_alike) \
+    X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
+    X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair)
+
+
+#define X(c) extern PyTypeObject *c##_type;
+CLASSES(X)
+#undef X
+#define X(c, n) extern Py_ssize_t c##_##n;
+SLOTS(X)
+#undef X
+#define X(n) extern PyObject *s_##n;
+NAMES(X)
+#undef X
+#define X(n) extern PyObject *the_##n;
+THINGS(X)
+#undef X
+extern PyObject *zero, *one, *nothing;      /* 0, 1 and () */
+
+#define AT(object, slot) (*(PyObject **)((char *)(object) + (slot)))
+#define IS(object, name) (Py_TYPE(object) == name##_type)
+
+enum { FAILED = -1, OTHER = 0, TOLD = 1, PYTHON = 2 };      /* what describing comes to: an error, no such call, done, a case for the Python function */
+
+/* A module's variable, borrowed. */
+static inline PyObject *variable(PyObject *module, PyObject *name)
+{
+    PyObject *found = PyDict_GetItemWithError(module, name);
+    if (found == NULL && !PyErr_Occurred())
+        PyErr_SetObject(PyExc_NameError, name);
+    return found;
+}
+
+static inline PyObject *new_object(PyTypeObject *type)                          /* object.__new__(type) */
+{
+    return PyBaseObject_Type.tp_new(type, nothing, NULL);
+}
+
+static inline void put(PyObject *object, Py_ssize_t slot, PyObject *value)      /* of a new object */
+{
+    Py_INCREF(value);
+    AT(object, slot) = value;
+}
+
+static inline void change(PyObject *object, Py_ssize_t slot, PyObject *value)   /* takes the reference */
+{
+    PyObject *before = AT(object, slot);
+    AT(object, slot) = value;
+    Py_XDECREF(before);
+}
+
+static inline int unheard(void)                    /* whether nobody listens to launches; -1: an error */
+{
+    PyObject *recorders = variable(the_launch, s_recorders), *recording = variable(the_launch, s_recording);
+    return recorders == NULL || recording == NULL ? -1 : recorders == Py_None && recording == Py_None;
+}
+
+static inline int is_set(PyObject *object, PyObject *name)
+{
+    PyObject *value = PyObject_GetAttr(object, name);
+    if (value == NULL)
+        return -1;
+    int set = PyObject_IsTrue(value);
+    Py_DECREF(value);
+    return set;
+}
+
+static inline int add(PyObject *list, PyObject *value)                                 /* takes the reference */
+{
+    if (value == NULL)
+        return -1;
+    int failed = PyList_Append(list, value);
+    Py_DECREF(value);
+    return failed;
+}
+
+static inline int simple(PyObject *tensor)                                      /* whether its slots are all there is to it */
+{
+    return IS(tensor, Tensor) ? 1 : PySet_Contains(the_plain, (PyObject *)Py_TYPE(tensor));
+}
+
+/* launches.c */
+PyObject *run_recipe(PyObject *recipe, PyObject *buffers);
+PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n);
+extern PyMethodDef run_recipe_method, run_prepared_method, alloc_method;
+/* kinds.c */
+int ready_kinds(void);
+PyObject *again(PyObject *module, PyObject *args);
+PyObject *kind(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* recording.c */
+PyObject *brief(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *alike(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *told(PyObject *module, PyObject *root);
+PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* tape.c */
+int ready_tape(void);
+PyObject *attach(PyObject *module, PyObject *args);
+PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *spliced(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
+#endif

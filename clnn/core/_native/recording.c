@@ -1,0 +1,395 @@
+/* Elementwise operators that are recorded, and what is pending: dispatch.record_briefly, record_alike and structure.told. */
+#include "native.h"
+
+/* -- recording --------------------------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    long count, leaves;
+    int linear;
+} Below;                                    /* what is pending below operands */
+
+/* Whether a pending node takes part in what is recorded over ``shape``. */
+static int fusable(PyObject *node, PyObject *t, PyObject *shape, PyObject *numel)
+{
+    if (AT(node, Node_buf) != Py_None || AT(node, Node_reduce) != Py_None || AT(t, Tensor_dtype) != AT(node, Node_dtype))
+        return 0;
+    int same = PyObject_RichCompareBool(AT(node, Node_numel), numel, Py_EQ);
+    if (same <= 0 || AT(node, Node_linear) == Py_True)
+        return same;
+    return PyObject_RichCompareBool(AT(node, Node_shape), shape, Py_EQ);
+}
+
+/* The reference to what ``t`` is now, read with ``strides``; NULL without an error where Python has to look at it. */
+static PyObject *reference(PyObject *t, PyObject *shape, PyObject *numel, PyObject *strides, int flat, Below *below)
+{
+    PyObject *storage = AT(t, Tensor__storage), *node = Py_None, *source = NULL;
+    if (IS(storage, Storage)) {
+        if ((node = AT(storage, Storage_node)) == Py_None)
+            source = Py_NewRef(AT(storage, Storage_buf));
+    } else if (PyObject_TypeCheck(storage, Storage_type)) {                     /* one whose values the host has */
+        PyObject *pending = PyObject_GetAttr(storage, s_node);
+        if (pending == Py_None)
+            source = PyObject_CallMethodNoArgs(storage, s_leaf);
+        Py_XDECREF(pending);
+    }
+    if (node == Py_None) {
+        if (source == NULL)
+            return NULL;
+        below->leaves++;
+        below->linear &= flat;
+        PyObject *ref = PyTuple_Pack(4, source, AT(t, Tensor_dtype), AT(t, Tensor__offset), strides);
+        Py_DECREF(source);
+        return ref;
+    }
+    if (!IS(node, Node) || fusable(node, t, shape, numel) <= 0)
+        return NULL;
+    below->count += PyLong_AsLong(AT(node, Node_count));
+    below->leaves += PyLong_AsLong(AT(node, Node_leaves));
+    below->linear &= AT(node, Node_linear) == Py_True;
+    return PyTuple_Pack(4, node, AT(t, Tensor_dtype), zero, strides);
+}
+
+/* The tensor of a new node over ``refs``; NULL without an error where Python has to record it. */
+static PyObject *recorded(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below)
+{
+    PyObject *births = variable(the_node, s_births);
+    int failing = births == NULL ? -1 : PyObject_IsTrue(AT(expr, Expr_failing)), eager = is_set(the_recorder, s_eager);
+    if (failing || eager || births != Py_None || PyDict_GET_SIZE(the_shared) || below->count > PyLong_AsLong(the_most_nodes)
+            || below->leaves > PyLong_AsLong(the_most_leaves))
+        return NULL;
+    PyObject *node = new_object(Node_type), *storage = new_object(Storage_type), *tensor = new_object(Tensor_type), *got = NULL, *out = NULL;
+    PyObject *size = PyObject_GetAttr(dtype, s_itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(numel, size);
+    PyObject *function = variable(the_dispatch, s_contiguous_strides), *strides = function == NULL ? NULL : PyObject_CallOneArg(function, shape);
+    PyObject *count = PyLong_FromLong(below->count), *leaves = PyLong_FromLong(below->leaves);
+    if (node == NULL || storage == NULL || tensor == NULL || nbytes == NULL || strides == NULL || count == NULL || leaves == NULL)
+        goto end;
+    put(node, Node_expr, expr), put(node, Node_args, refs), put(node, Node_compute, compute), put(node, Node_dtype, dtype);
+    put(node, Node_shape, shape), put(node, Node_numel, numel), put(node, Node_device, device), put(node, Node_count, count);
+    put(node, Node_leaves, leaves), put(node, Node_linear, below->linear ? Py_True : Py_False), put(node, Node_buf, Py_None), put(node, Node_reduce, Py_None);
+    put(storage, Storage_device, device), put(storage, Storage_nbytes, nbytes), put(storage, Storage_buf, Py_None), put(storage, Storage_node, node);
+    put(storage, Storage_pinned, Py_False), put(storage, Storage_version, zero);
+    put(tensor, Tensor__storage, storage), put(tensor, Tensor_shape, shape), put(tensor, Tensor__strides, strides), put(tensor, Tensor__offset, zero);
+    put(tensor, Tensor_dtype, dtype), put(tensor, Tensor__numel, numel), put(tensor, Tensor__dense, Py_True);
+    if ((out = PyWeakref_NewRef(storage, NULL)) != NULL) {
+        put(node, Node_out, out);
+        PyObject *done = PyObject_CallMethodOneArg(the_recent, s_append, out);
+        if (done != NULL)
+            got = Py_NewRef(tensor);
+        Py_XDECREF(done);
+    }
+end:
+    Py_XDECREF(node), Py_XDECREF(storage), Py_XDECREF(tensor), Py_XDECREF(size), Py_XDECREF(nbytes), Py_XDECREF(strides);
+    Py_XDECREF(count), Py_XDECREF(leaves), Py_XDECREF(out);
+    return got;
+}
+
+/* brief(expr, compute, result, a, b, place): dispatch.record_briefly */
+PyObject *brief(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 6)
+        return PyErr_Format(PyExc_TypeError, "brief() takes 6 arguments");
+    PyObject *a = args[3], *b = args[4], *shape = AT(a, Tensor_shape), *numel = AT(a, Tensor__numel), *got = NULL, *refs = NULL, *other = NULL;
+    long place = PyLong_AsLong(args[5]);
+    Below below = {1, 0, 1};
+    PyObject *first = reference(a, shape, numel, AT(a, Tensor__strides), 1, &below);
+    if (first != NULL && place)
+        other = place == 1 ? Py_NewRef(b) : reference(b, shape, numel, AT(b, Tensor__strides), 1, &below);
+    if (first != NULL && (other != NULL || !place))
+        refs = place ? PyTuple_Pack(2, first, other) : PyTuple_Pack(1, first);
+    if (refs != NULL)
+        got = recorded(args[0], args[1], args[2], shape, numel, AT(AT(a, Tensor__storage), Storage_device), refs, &below);
+    Py_XDECREF(first), Py_XDECREF(other), Py_XDECREF(refs);
+    return got != NULL || PyErr_Occurred() ? got : PyObject_Vectorcall(the_record_briefly, args, 6, NULL);
+}
+
+/* alike(expr, compute, result, first, operands): dispatch.record_alike */
+PyObject *alike(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 5 || !PyTuple_Check(args[4]))
+        return PyErr_Format(PyExc_TypeError, "alike() takes 5 arguments");
+    PyObject *operands = args[4], *shape = AT(args[3], Tensor_shape), *numel = AT(args[3], Tensor__numel), *got = NULL;
+    PyObject *refs = PyTuple_New(PyTuple_GET_SIZE(operands));
+    Below below = {1, 0, 1};
+    int good = refs != NULL;
+    for (Py_ssize_t i = 0; good && i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *t = PyTuple_GET_ITEM(operands, i), *ref = NULL;
+        if (PyFloat_CheckExact(t) || PyLong_CheckExact(t))
+            ref = Py_NewRef(t);
+        else if (PyObject_TypeCheck(t, Tensor_type))
+            ref = reference(t, shape, numel, AT(t, Tensor__strides), 1, &below);
+        if ((good = ref != NULL))
+            PyTuple_SET_ITEM(refs, i, ref);
+    }
+    if (good)
+        got = recorded(args[0], args[1], args[2], shape, numel, AT(AT(args[3], Tensor__storage), Storage_device), refs, &below);
+    Py_XDECREF(refs);
+    return got != NULL || PyErr_Occurred() ? got : PyObject_Vectorcall(the_record_alike, args, 5, NULL);
+}
+
+/* An operand of a pair: NULL without an error where Python has to look at it. */
+static PyObject *walked(PyObject *t, PyObject *shape, PyObject *numel, PyObject *strides, PyObject *flat, Below *below)
+{
+    PyObject *storage = AT(t, Tensor__storage);
+    if (!IS(storage, Storage))
+        return NULL;
+    if (AT(storage, Storage_node) != Py_None && (AT(t, Tensor__dense) != Py_True || PyObject_RichCompareBool(AT(t, Tensor__numel), numel, Py_EQ) != 1))
+        return NULL;
+    return reference(t, shape, numel, strides, flat == Py_True, below);
+}
+
+/* pair(op, compute, result, a, b): dispatch.record_pair */
+PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 5)
+        return PyErr_Format(PyExc_TypeError, "pair() takes 5 arguments");
+    PyObject *a = args[3], *b = args[4], *pairs = variable(the_dispatch, s__pairs), *found = NULL, *got = NULL, *first = NULL, *second = NULL, *refs = NULL, *expr;
+    if (pairs == NULL)
+        return NULL;
+    if (PyDict_CheckExact(pairs)) {                         /* in a trace it is another */
+        PyObject *key = PyTuple_Pack(4, AT(a, Tensor_shape), AT(a, Tensor__strides), AT(b, Tensor_shape), AT(b, Tensor__strides));
+        found = key == NULL ? NULL : PyDict_GetItemWithError(pairs, key);
+        Py_XDECREF(key);
+    }
+    if (found != NULL && PyTuple_CheckExact(found) && (expr = PyObject_GetAttr(args[0], s_expr)) != NULL) {
+        PyObject *shape = PyTuple_GET_ITEM(found, 0), *numel = PyTuple_GET_ITEM(found, 1);
+        Below below = {1, 0, 1};
+        Py_INCREF(found);
+        first = walked(a, shape, numel, PyTuple_GET_ITEM(found, 2), PyTuple_GET_ITEM(found, 4), &below);
+        second = first == NULL ? NULL : walked(b, shape, numel, PyTuple_GET_ITEM(found, 3), PyTuple_GET_ITEM(found, 5), &below);
+        if (second != NULL && (refs = PyTuple_Pack(2, first, second)) != NULL)
+            got = recorded(expr, args[1], args[2], shape, numel, AT(AT(a, Tensor__storage), Storage_device), refs, &below);
+        Py_XDECREF(first), Py_XDECREF(second), Py_XDECREF(refs);
+        Py_DECREF(expr), Py_DECREF(found);
+    }
+    return got != NULL || PyErr_Occurred() ? got : PyObject_Vectorcall(the_record_pair, args, 5, NULL);
+}
+
+/* -- structures of what is pending -------------------------------------------------------------------------------------------------- */
+
+/* A number as launches take it. */
+static PyObject *number_of(PyObject *ref, PyObject *expr, PyObject *compute, Py_ssize_t place)
+{
+    PyObject *longs = AT(expr, Expr_longs), *kind = PyObject_GetAttr(compute, s_acc), *got = NULL;
+    int some = kind == NULL ? -1 : PyObject_IsTrue(longs);
+    if (some == 0 && PyUnicode_CompareWithASCIIString(kind, "float") == 0) {
+        got = PyFloat_CheckExact(ref) ? Py_NewRef(ref) : PyObject_CallOneArg(the_real, ref);
+    } else if (some >= 0) {
+        PyObject *at = PyLong_FromSsize_t(place);
+        int whole = at == NULL ? -1 : some ? PySet_Contains(longs, at) : 0;
+        if (whole >= 0)
+            got = PyObject_CallFunctionObjArgs(the_packed, ref, whole ? s_long : kind, NULL);
+        Py_XDECREF(at);
+    }
+    Py_XDECREF(kind);
+    return got;
+}
+
+static int tell(PyObject *node, PyObject *key, PyObject *reads, PyObject *numbers, PyObject *nodes);
+
+/* One operand of a node that is a reference. */
+static int tell_reference(PyObject *ref, PyObject *key, PyObject *reads, PyObject *numbers, PyObject *nodes)
+{
+    PyObject *source = PyTuple_GET_ITEM(ref, 0), *read;
+    if (PyObject_TypeCheck(source, Node_type)) {
+        PyObject *buf = IS(source, Node) ? Py_NewRef(AT(source, Node_buf)) : PyObject_GetAttr(source, s_buf);
+        if (buf == NULL)
+            return -1;
+        if (buf == Py_None) {
+            Py_DECREF(buf);
+            PyObject *at = PyDict_GetItemWithError(nodes, source);
+            if (at == NULL)
+                return PyErr_Occurred() ? -1 : tell(source, key, reads, numbers, nodes);
+            return add(key, PyNumber_Float(at));                                /* no number that a family may vary */
+        }
+        read = PyTuple_Pack(4, buf, PyTuple_GET_ITEM(ref, 1), PyTuple_GET_ITEM(ref, 2), PyTuple_GET_ITEM(ref, 3));
+        Py_DECREF(buf);
+    } else {
+        read = Py_NewRef(ref);
+    }
+    int offset = PyObject_IsTrue(PyTuple_GET_ITEM(ref, 2));
+    if (add(reads, read) || offset < 0 || PyList_Append(key, PyTuple_GET_ITEM(ref, 1)) || PyList_Append(key, offset ? Py_True : Py_False)
+            || PyList_Append(key, PyTuple_GET_ITEM(ref, 3)))
+        return -1;
+    return 0;
+}
+
+/* structure._tell */
+static int tell(PyObject *node, PyObject *key, PyObject *reads, PyObject *numbers, PyObject *nodes)
+{
+    PyObject *expr = AT(node, Node_expr), *compute = AT(node, Node_compute), *refs = AT(node, Node_args), *at = PyLong_FromSsize_t(PyDict_GET_SIZE(nodes));
+    int failed = at == NULL || PyDict_SetItem(nodes, node, at) || PyList_Append(key, expr) || PyList_Append(key, compute)
+        || PyList_Append(key, AT(node, Node_dtype)) || PyList_Append(key, AT(node, Node_shape));
+    Py_XDECREF(at);
+    for (Py_ssize_t i = 0; !failed && i < PyTuple_GET_SIZE(refs); i++) {
+        PyObject *ref = PyTuple_GET_ITEM(refs, i);
+        if (PyTuple_CheckExact(ref))
+            failed = tell_reference(ref, key, reads, numbers, nodes);
+        else
+            failed = add(numbers, number_of(ref, expr, compute, i)) || PyList_Append(key, Py_None);
+    }
+    return failed ? -1 : 0;
+}
+
+/* Add which reads share an operand, where some do. */
+static int add_equal_reads(PyObject *key, PyObject *reads)
+{
+    Py_ssize_t n = PyList_GET_SIZE(reads), same = 0;
+#define READ(i, k) PyTuple_GET_ITEM(PyList_GET_ITEM(reads, i), k)
+    for (Py_ssize_t i = 1; i < n && !same; i++)
+        for (Py_ssize_t j = 0; j < i && !same; j++)
+            same = READ(i, 0) == READ(j, 0);
+    if (!same)
+        return 0;
+    PyObject *places = PyList_New(n);
+    for (Py_ssize_t i = 0; places != NULL && i < n; i++) {
+        Py_ssize_t j = 0;
+        int equal = 0;
+        for (; j < i && !equal; j += !equal)
+            if (READ(i, 0) == READ(j, 0) && (equal = PyObject_RichCompareBool(READ(i, 2), READ(j, 2), Py_EQ)) < 0)
+                break;
+        PyObject *place = equal < 0 ? NULL : PyLong_FromSsize_t(j);
+        if (place == NULL)
+            Py_CLEAR(places);
+        else
+            PyList_SET_ITEM(places, i, place);
+    }
+#undef READ
+    PyObject *text = places == NULL ? NULL : PyObject_Str(places);
+    Py_XDECREF(places);
+    return add(key, text);
+}
+
+/* structure.told */
+PyObject *told(PyObject *module, PyObject *root)
+{
+    if (!IS(root, Node))
+        return PyErr_Format(PyExc_TypeError, "told() takes a Node");
+    PyObject *key = PyList_New(0), *reads = PyList_New(0), *numbers = PyList_New(0), *nodes = PyDict_New(), *got = NULL;
+    if (key != NULL && reads != NULL && numbers != NULL && nodes != NULL && !PyList_Append(key, AT(root, Node_device))
+            && !tell(root, key, reads, numbers, nodes) && !add_equal_reads(key, reads))
+        got = PyTuple_Pack(4, key, reads, numbers, nodes);
+    Py_XDECREF(key), Py_XDECREF(reads), Py_XDECREF(numbers), Py_XDECREF(nodes);
+    return got;
+}
+
+
+/* -- what is pending is computed ---------------------------------------------------------------------------------------------------- */
+
+/* The values that are still wanted of what is pending below ``root``: a list of (node, storage), that one first; their places are added to ``key``. */
+static PyObject *wanted_of(PyObject *root, PyObject *storage, PyObject *key, PyObject *nodes)
+{
+    PyObject *outs = PyList_New(0), *node, *at;
+    Py_ssize_t place = 0;
+    if (outs == NULL || add(outs, PyTuple_Pack(2, root, storage)))
+        goto failed;
+    while (PyDict_Next(nodes, &place, &node, &at)) {
+        PyObject *owner = node == root ? Py_NewRef(Py_None) : PyObject_CallNoArgs(AT(node, Node_out));
+        int wanted = owner != NULL && owner != Py_None && PyObject_TypeCheck(owner, Storage_type) && AT(owner, Storage_node) == node;
+        int bad = owner == NULL || (wanted && (add(outs, PyTuple_Pack(2, node, owner)) || add(key, PyNumber_Float(at))));
+        Py_XDECREF(owner);
+        if (bad)
+            goto failed;
+    }
+    return outs;
+failed:
+    Py_XDECREF(outs);
+    return NULL;
+}
+
+/* fuse._of_structure: the _Known, borrowed from a dictionary or new; None where one kernel would not do. */
+static PyObject *known_of(PyObject *key, PyObject *root, PyObject *outs)
+{
+    PyObject *all = PyList_AsTuple(key), *known = variable(the_fuse, s__known), *found = NULL, *targets;
+    if (all != NULL && known != NULL && PyDict_CheckExact(known) && (found = PyDict_GetItemWithError(known, all)) != NULL) {      /* in a trace it is another */
+        Py_INCREF(found);
+    } else if (all != NULL && !PyErr_Occurred() && (targets = PyList_New(0)) != NULL) {
+        int bad = 0;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outs) && !bad; i++) {
+            PyObject *node = PyTuple_GET_ITEM(PyList_GET_ITEM(outs, i), 0);
+            bad = add(targets, PyTuple_Pack(5, node, AT(node, Node_dtype), Py_None, zero, Py_None));
+        }
+        found = bad ? NULL : PyObject_CallFunctionObjArgs(the_of_structure, all, root, targets, NULL);
+        Py_DECREF(targets);
+    }
+    Py_XDECREF(all);
+    return found;
+}
+
+/* _Launch.launch of outputs that are written from their beginning on. */
+static int launch_known(PyObject *known, PyObject *device, PyObject *reads, PyObject *numbers, PyObject *buffers)
+{
+    PyObject *launch = AT(known, _Known_launch), *picks = AT(known, _Known_picks), *prepared = AT(launch, _Launch_prepared), *places, *got = NULL;
+    if (prepared == Py_None || !PyObject_TypeCheck(prepared, Prepared_type) || picks != Py_None || AT(launch, _Launch_moved) != Py_False) {
+        PyObject *args[] = {known, device, reads, numbers, buffers};
+        got = PyObject_VectorcallMethod(s_run, args, 5, NULL);
+    } else {
+        places = AT(launch, _Launch_places);
+        Py_ssize_t read = PyList_GET_SIZE(reads), n = read + PyList_GET_SIZE(buffers);
+        PyObject *picked = PyList_GET_SIZE(places) == 2 * n ? PyTuple_New(2 * n) : NULL;
+        for (Py_ssize_t i = 0; picked != NULL && i < n; i++) {
+            PyTuple_SET_ITEM(picked, 2 * i, Py_NewRef(PyList_GET_ITEM(places, 2 * i)));
+            PyTuple_SET_ITEM(picked, 2 * i + 1, Py_NewRef(i < read ? PyTuple_GET_ITEM(PyList_GET_ITEM(reads, i), 0) : PyList_GET_ITEM(buffers, i - read)));
+        }
+        PyObject *args[] = {device, picked, numbers};
+        if (picked == NULL && !PyErr_Occurred())
+            PyErr_SetString(PyExc_SystemError, "a launch of another structure");
+        got = picked == NULL ? NULL : run_prepared(prepared, args, 3);
+        Py_XDECREF(picked);
+    }
+    Py_XDECREF(got);
+    return got == NULL ? -1 : 0;
+}
+
+/* fuse.finish */
+static void finish(PyObject *out, PyObject *buf)
+{
+    PyObject *node = PyTuple_GET_ITEM(out, 0), *owner = PyTuple_GET_ITEM(out, 1);
+    change(node, Node_buf, Py_NewRef(buf));
+    change(owner, Storage_buf, Py_NewRef(buf));
+    change(node, Node_args, Py_NewRef(nothing));
+    change(owner, Storage_node, Py_NewRef(Py_None));
+}
+
+/* Buffers for the values ``outs``. */
+static PyObject *buffers_for(PyObject *outs, PyObject *device, PyObject *reads, PyObject *nodes)
+{
+    PyObject *first = AT(PyTuple_GET_ITEM(PyList_GET_ITEM(outs, 0), 1), Storage_nbytes), *alloc;
+    int large = PyObject_RichCompareBool(first, the_small, Py_GE);             /* a trace sees that */
+    if (large)
+        return large < 0 ? NULL : PyObject_CallFunctionObjArgs(the_allocate, device, reads, nodes, outs, NULL);
+    PyObject *list = PyList_New(0);
+    if (list == NULL || (alloc = PyObject_GetAttr(device, s_alloc)) == NULL) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(outs); i++)
+        if (add(list, PyObject_CallOneArg(alloc, AT(PyTuple_GET_ITEM(PyList_GET_ITEM(outs, i), 1), Storage_nbytes))))
+            Py_CLEAR(list);
+    Py_DECREF(alloc);
+    return list;
+}
+
+/* compute(storage, root): fuse._compute */
+PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !IS(args[1], Node) || !PyObject_TypeCheck(args[0], Storage_type))
+        return PyErr_Format(PyExc_TypeError, "compute() takes a storage and its node");
+    int some = PyObject_IsTrue(AT(args[0], Storage_nbytes));
+    if (some <= 0)
+        return some < 0 ? NULL : PyObject_Vectorcall(the_compute, args, 2, NULL);
+    PyObject *root = args[1], *device = AT(root, Node_device), *parts = told(NULL, root), *outs = NULL, *known = NULL, *buffers = NULL, *result = NULL;
+    if (parts == NULL)
+        return NULL;
+    PyObject *key = PyTuple_GET_ITEM(parts, 0), *reads = PyTuple_GET_ITEM(parts, 1), *numbers = PyTuple_GET_ITEM(parts, 2), *nodes = PyTuple_GET_ITEM(parts, 3);
+    if ((outs = wanted_of(root, args[0], key, nodes)) != NULL && (known = known_of(key, root, outs)) != NULL) {
+        if (known == Py_None)
+            result = Py_NewRef(Py_False);
+        else if ((buffers = buffers_for(outs, device, reads, nodes)) != NULL && !launch_known(known, device, reads, numbers, buffers)) {
+            for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outs); i++)
+                finish(PyList_GET_ITEM(outs, i), PyList_GET_ITEM(buffers, i));
+            result = Py_NewRef(Py_True);
+        }
+    }
+    Py_DECREF(parts), Py_XDECREF(outs), Py_XDECREF(known), Py_XDECREF(buffers);
+    return result;
+}

@@ -1,0 +1,63 @@
+"""The C forms of the functions that every operator goes through, from the files in ``_native``.
+
+pip builds them where it finds a C compiler. Without them, or with ``CLNN_NATIVE=0``, the Python functions do the same and take longer: each is the definition of
+what its C form does, and is called by it for whatever is not the usual case.
+"""
+import zlib
+from pathlib import Path
+
+from .config import Config, config, flag
+
+definitions = {}        # name of a C form -> the Python function
+
+
+def _sources():
+    """What tells the files that a build has to come from; None where they are not there."""
+    files = sorted(Path(__file__).with_name("_native").glob("*.[ch]"))
+    return zlib.crc32(b"".join([p.read_bytes() for p in files])) if files else None
+
+
+def _find():
+    """(the module or None, what there is to say about it)."""
+    if not flag("CLNN_NATIVE", True):
+        return None, "off (CLNN_NATIVE=0)"
+    try:
+        from . import _native
+    except ImportError as exc:
+        return None, f"not built: small operators take longer; pip builds them where there is a C compiler ({exc})"
+    if _sources() not in (None, _native.SOURCES):
+        return None, "built from other sources, so not used: pip install builds them anew"
+    return _native, "built"
+
+
+built, state = _find()
+if built is not None:
+    built.know(Config)
+    built.give(config=config)
+
+
+def know(cls):
+    """Tell the C functions where the slots of ``cls`` are (decorator)."""
+    if built is not None:
+        built.know(cls)
+    return cls
+
+
+def give(**things):
+    """Tell them functions, objects, and the variables of modules that they look at."""
+    if built is not None:
+        built.give(**things)
+
+
+def form(name, python):
+    """The C function of that name, or ``python``."""
+    definitions[name] = python
+    return python if built is None else getattr(built, name)
+
+
+def method(cls, name):
+    """Give ``cls`` the C form of a method in place of the Python function of that name."""
+    definitions[f"{cls.__name__}.{name}"] = python = getattr(cls, name)
+    if built is not None:
+        built.give(**{f"{cls.__name__}_{name}": python})
+        setattr(cls, name, built.method(cls))
