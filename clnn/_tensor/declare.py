@@ -27,7 +27,7 @@ from .grad_mode import state
 from .inplace import apply_inplace, mark, overwriting, own_results, refuse_overlap, set_out
 from .override import answers, late
 from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype
-from .repeat import Missed, repeated, repeated_untracked
+from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
 from .shown import labelled
 from .splice import spliced
@@ -475,9 +475,9 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
     ``old`` names the factors that PyTorch took by place before 1.5, in front of the operands that they scale: ``x.add_(alpha, other)``.
-    ``repeat``: as for :func:`kernel`; it serves calls that record no gradients. ``splice``: calls with few elements that record them are one entry of the
-    tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result. ``thin``: it mostly ends in one elementwise operator, which follows
-    from dtypes and attributes alone (see ``clnn/_tensor/thin.py``).
+    ``repeat``: as for :func:`kernel`; calls that record gradients are repeated where they leave one entry on the tape. ``splice``: calls with few elements that
+    record them are one entry of the tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result. ``thin``: it mostly ends in one elementwise
+    operator, which follows from dtypes and attributes alone (see ``clnn/_tensor/thin.py``).
     """
     def decorate(body):
         called = name or body.__name__
@@ -486,7 +486,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
         body = labelled(called, guarded(called, body))
         if splice:
             body = spliced(body, _binder(body)[1])
-        body = repeated_untracked(body, repeat) if repeat else body
+        body = repeated_composite(body, repeat, not splice) if repeat else body
         params = parameter_names(body)
         op = _entry(called, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
         return _finish(op, _with_common_names(op, body, params, old.split(), Thin() if thin else None), method, inplace)

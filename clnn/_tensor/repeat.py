@@ -27,6 +27,7 @@ from ..runtime.sharing import shared as seen_by_arrays
 from .families import ALIKE, of_body, same, traced
 from .foreign import NoStrides
 from .grad_mode import state
+from .recorded import Recorded, tensors_among
 from .tensor import Tensor
 
 _PLAIN = frozenset((int, float, bytes, type(None)))
@@ -157,7 +158,7 @@ def _computed(buffers):
     return buffers
 
 
-def repeated(body, mode=""):
+def repeated(body, mode="", entries=None):
     """``body`` with calls of a known kind repeated (decorator).
 
     Its launches must depend on nothing but the metadata of its tensors and on its other arguments, which are hashable: no random numbers, no values
@@ -171,6 +172,9 @@ def repeated(body, mode=""):
     ``whole``: pending results are computed at once; ``small``: those of some elements, as larger ones gain by being fused with what follows;
     ``few``: those of few, for short chains of elementwise operators.
     ``fresh``: the first operand is only copied, so that constants need no memory of their own.
+
+    ``entries``: of the body of a composite, whether calls that record gradients are repeated, too, where they leave one entry on the tape; None: of others, which
+    record none.
     """
     words = mode.split() if mode.__class__ is str else ()
     ready, fresh = (1 if "alone" in words else _SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
@@ -182,7 +186,7 @@ def repeated(body, mode=""):
 
     def again(values):
         """What a call of a known kind gives, else a Missed for ``learn``."""
-        if launcher.recorders is not None or launcher.recording is not None or not on:
+        if launcher.recorders is not None or launcher.recording is not None or not on or entries is not None and state.autocast is not None:
             return _LEFT
         key, buffers, rest = [config.matmul_precision, config.tensor_cores], [], values
         if fresh:
@@ -199,6 +203,10 @@ def repeated(body, mode=""):
         if n > 1 and (buffers[0] is buffers[1] if n == 2 else len(set(map(id, buffers))) < n):
             ids = list(map(id, buffers))
             key.append(str(list(map(ids.index, ids))))          # which operands are the same memory
+        if entries is not None and state.grad and _tracked(values):
+            if not entries:
+                return _LEFT
+            key.append(tuple([t._rg for t in tensors_among(values)]))
         key = tuple(key)
         try:
             found = known.get(key, 0)
@@ -206,6 +214,8 @@ def repeated(body, mode=""):
             return _LEFT
         if found.__class__ is Recipe:
             return found.run(_computed(buffers) if ready else buffers)
+        if found.__class__ is Recorded:
+            return found.run(_computed(buffers) if ready else buffers, tensors_among(values))
         return _LEFT if found > _TRIES else Missed(key, buffers, found)
 
     def learn(values, missed):
@@ -216,8 +226,8 @@ def repeated(body, mode=""):
         if len(known) > _MOST or len(met) > 8 * _MOST:
             known.clear()
             met.clear()
-        device = _device(values)
-        family, numbers = (None, None) if found or fresh or device.__class__ is not Device else families.find(akin, key, device.manner())
+        device, tracks = _device(values), entries is not None and state.grad and _tracked(values)
+        family, numbers = (None, None) if found or fresh or tracks or device.__class__ is not Device else families.find(akin, key, device.manner())
         variant, recipe = (None, None) if family is None else family.of(numbers)
         if recipe is not None and variant.checks >= families.CHECKS:
             if hash(key) in met:
@@ -239,6 +249,8 @@ def repeated(body, mode=""):
             if recipe is not None and seen.__class__ is Recipe:
                 family.check(variant, recipe, seen, same)
                 seen.flow = None
+            if tracks and seen.__class__ is Recipe:
+                seen = Recorded.of(seen, result, tensors_among(values))
         finally:
             _lock.release()
         if seen is not WAITS:
@@ -250,27 +262,22 @@ def repeated(body, mode=""):
         result = again(values)
         return result if result.__class__ is not Missed else learn(values, result)
     if native.built is not None and not fresh:
-        again = native.built.again(known, again, ready, _TRIES)
+        again = native.built.again(known, again, ready, _TRIES, -1 if entries is None else entries)
     call.again, call.learn = again, learn
     return call
 
 
-def repeated_untracked(body, mode=""):
-    """``body`` of a composite, repeated where no gradients are recorded: then it is a list of launches like any other (decorator)."""
-    brief, named = repeated(body, mode), repeated(lambda args, given: body(*args, **dict(given)), mode)
+def repeated_composite(body, mode="", entries=False):
+    """``body`` of a composite, repeated where no gradients are recorded: then it is a list of launches like any other (decorator). ``entries``: as :func:`repeated`
+    takes it."""
+    brief, named = repeated(body, mode, entries), repeated(lambda args, given: body(*args, **dict(given)), mode, entries)
 
     @functools.wraps(body)
     def call(*args, **kwargs):
-        if state.autocast is not None or kwargs.get("out") is not None or state.grad and _tracked((*args, *kwargs.values())):
+        if kwargs.get("out") is not None:
             return body(*args, **kwargs)                        # what is given to hold the result may have to be resized or written with care
         return named(args, tuple(kwargs.items())) if kwargs else brief(*args)
-
-    def again(args):
-        return _LEFT if state.autocast is not None or state.grad and _tracked(args) else brief.again(args)
-
-    def learn(args, missed):
-        return body(*args) if missed is _LEFT else brief.learn(args, missed)
-    call.again, call.learn = again, learn
+    call.again, call.learn = brief.again, brief.learn
     return call
 
 

@@ -77,7 +77,7 @@ def _errors(name):
             ((_EMPTY, 1), {}, IndexError, f"{name}(): Expected reduction dim 1 to have non-zero size")]
 
 
-@composite("amax", numpy=reference(np.max), samples=samples_of(), errors=_errors("amax"))
+@composite("amax", repeat="ready alone whole", numpy=reference(np.max), samples=samples_of(), errors=_errors("amax"))
 def amax(input, dim=(), keepdim=False):
     """Largest value over ``dim`` (one, several, all). NaN wins; equal maxima share the gradient evenly."""
     dims = dims_of(dim, len(input.shape))
@@ -85,7 +85,7 @@ def amax(input, dim=(), keepdim=False):
     return _amax(input, dims, keepdim)
 
 
-@composite("amin", numpy=reference(np.min), samples=samples_of(), errors=_errors("amin"))
+@composite("amin", repeat="ready alone whole", numpy=reference(np.min), samples=samples_of(), errors=_errors("amin"))
 def amin(input, dim=(), keepdim=False):
     """Smallest value over ``dim`` (one, several, all). NaN wins; equal minima share the gradient evenly."""
     dims = dims_of(dim, len(input.shape))

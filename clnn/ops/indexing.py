@@ -147,7 +147,7 @@ def fit(name, input, dim, index, other="self"):
     return input[tuple(slice(None) if d == dim else slice(0, index.shape[d]) for d in range(len(input.shape)))]
 
 
-@composite("gather", complex=True, numpy=lambda x, d, i: np.take_along_axis(x, i, d), samples=lambda: [
+@composite("gather", repeat="whole", complex=True, numpy=lambda x, d, i: np.take_along_axis(x, i, d), samples=lambda: [
     ((_values(3, 4), 1, _numbers(4, 3, 2)), {}), ((_values(3, 4), 0, _numbers(3, 5, 4)), {}), ((_values(2, 3, 5), -2, _numbers(3, 2, 2, 5)), {})],
     errors=[((np.ones((2, 2)), 0, np.zeros(2, np.int64)), {}, RuntimeError, "same number of dimensions")])
 def gather(input, dim, index, *, sparse_grad=False, out=None):

@@ -146,7 +146,7 @@ def _sum_long(input, dims, keepdim):
     return fold(SUM, input, dims, keepdim, dt.int64, dt.int64)
 
 
-@composite("sum", complex=True, numpy=reference(np.sum), samples=samples_of(), errors=[_BAD_DIM])
+@composite("sum", repeat="ready alone whole", complex=True, numpy=reference(np.sum), samples=samples_of(), errors=[_BAD_DIM])
 def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """Sum over ``dim`` (an int, several, or all). Integers are summed as int64; 16-bit floats accumulate in float32.
 
@@ -178,7 +178,7 @@ _mean = kernel("_mean", complex=True, method=False, repeat="ready alone whole", 
 _mean_all.op.grad_name, _mean.op.grad_name = "MeanBackward0", "MeanBackward1"
 
 
-@composite("mean", complex=True, numpy=reference(np.mean), samples=samples_of(), dtypes=dt.FLOATS, errors=[_BAD_DIM])
+@composite("mean", repeat="ready alone whole", complex=True, numpy=reference(np.mean), samples=samples_of(), dtypes=dt.FLOATS, errors=[_BAD_DIM])
 def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """Mean over ``dim`` (an int, several, or all)."""
     if dtype is not None:
@@ -253,7 +253,7 @@ def _prod_all(input, dims, keepdim):
     return _prod(input, dims, keepdim)
 
 
-@composite("prod", complex=True, numpy=reference(np.prod), samples=samples_of(several=False), errors=[_BAD_DIM])
+@composite("prod", repeat="ready whole", complex=True, numpy=reference(np.prod), samples=samples_of(several=False), errors=[_BAD_DIM])
 def prod(input, dim=None, keepdim=False, *, dtype=None):
     """Product over one dimension or all. Integers are multiplied as int64."""
     rank = len(input.shape)
@@ -357,13 +357,13 @@ def _spread_samples():
     return [((x,), {}), ((x, 1), {}), ((x, (0, 2)), dict(keepdim=True)), ((x, -1), dict(unbiased=False)), ((x, 1), dict(correction=2))]
 
 
-@composite("var", complex=True, numpy=_np_spread(np.var), samples=_spread_samples, dtypes=dt.FLOATS)
+@composite("var", repeat="ready alone whole", complex=True, numpy=_np_spread(np.var), samples=_spread_samples, dtypes=dt.FLOATS)
 def var(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Variance: ``sum((x - mean)^2) / max(0, N - correction)``; the default correction of 1 is Bessel's."""
     return _spread("var", _var, input, dim, unbiased, correction, keepdim)
 
 
-@composite("std", complex=True, numpy=_np_spread(np.std), samples=_spread_samples, dtypes=dt.FLOATS)
+@composite("std", repeat="ready alone whole", complex=True, numpy=_np_spread(np.std), samples=_spread_samples, dtypes=dt.FLOATS)
 def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Square root of :func:`var`."""
     return _spread("std", _std, input, dim, unbiased, correction, keepdim)

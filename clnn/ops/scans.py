@@ -200,7 +200,7 @@ def _running(op, input, dim, dtype, out):
     return set_out(out, op(input, wrap_dim(dim, len(input.shape)), False), (input,))
 
 
-@composite("cumsum", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumsum(x, dim, dtype=dtype), samples=_samples, errors=_BAD_DIM)
+@composite("cumsum", repeat="whole", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumsum(x, dim, dtype=dtype), samples=_samples, errors=_BAD_DIM)
 def cumsum(input, dim, *, dtype=None, out=None):
     """Running sum along ``dim``. Integers become int64.
 

@@ -3,7 +3,8 @@
 
 /* -- kinds of call ----------------------------------------------------------------------------------------------------------------- */
 
-static int describe_tensor(PyObject *t, PyObject *key, PyObject *buffers, Py_ssize_t ready)
+/* ``tensors``: a list that they are added to, or NULL. */
+static int describe_tensor(PyObject *t, PyObject *key, PyObject *buffers, PyObject *tensors, Py_ssize_t ready)
 {
     int good = simple(t);
     PyObject *storage = AT(t, Tensor__storage);
@@ -24,30 +25,30 @@ static int describe_tensor(PyObject *t, PyObject *key, PyObject *buffers, Py_ssi
     }
     if (PyList_Append(buffers, AT(storage, Storage_node) != Py_None ? storage : AT(storage, Storage_buf)) || PyList_Append(key, AT(t, Tensor_shape))
             || PyList_Append(key, AT(t, Tensor__strides)) || PyList_Append(key, AT(t, Tensor__offset)) || PyList_Append(key, AT(t, Tensor_dtype))
-            || PyList_Append(key, AT(storage, Storage_device)))
+            || PyList_Append(key, AT(storage, Storage_device)) || (tensors != NULL && PyList_Append(tensors, t)))
         return FAILED;
     return TOLD;
 }
 
 /* repeat._describe */
-static int describe(PyObject *values, PyObject *key, PyObject *buffers, Py_ssize_t ready)
+static int describe(PyObject *values, PyObject *key, PyObject *buffers, PyObject *tensors, Py_ssize_t ready)
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
         PyObject *v = PySequence_Fast_GET_ITEM(values, i);
         int told = TOLD;
         if (PyObject_TypeCheck(v, Tensor_type)) {
-            told = describe_tensor(v, key, buffers, ready);
+            told = describe_tensor(v, key, buffers, tensors, ready);
         } else if (PyList_CheckExact(v) || (PyTuple_CheckExact(v) && PyTuple_GET_SIZE(v) && !PyLong_CheckExact(PyTuple_GET_ITEM(v, 0)))) {
             Py_ssize_t n = PySequence_Fast_GET_SIZE(v);
             int alike = 0;
             if (add(key, PyFloat_FromDouble((double)n)))                        /* no number that a family may vary */
                 return FAILED;
-            if (n > 4) {
+            if (n > 4 && tensors == NULL) {
                 PyObject *got = PyObject_CallFunctionObjArgs(the_describe_alike, v, key, buffers, NULL);
                 alike = got == NULL ? -1 : got == Py_True;
                 Py_XDECREF(got);
             }
-            told = alike < 0 ? FAILED : alike ? TOLD : describe(v, key, buffers, ready);
+            told = alike < 0 ? FAILED : alike ? TOLD : describe(v, key, buffers, tensors, ready);
         } else {
             PyObject *text = PyFloat_CheckExact(v) && PyFloat_AS_DOUBLE(v) == 0.0 ? PyObject_Str(v) : Py_NewRef(v);     /* 0.0 equals -0.0 */
             if (add(key, text) || PyList_Append(key, (PyObject *)Py_TYPE(v)))
@@ -113,16 +114,67 @@ typedef struct {
     PyObject *known, *python;
     Py_ssize_t ready;
     long tries;
+    int entries;                            /* of composites, whether calls that record gradients are repeated; -1: of others */
 } Again;
 
-static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject *buffers)
+/* Add which tensors require gradients, where some do: whether there are some; -1: an error. */
+static int add_flags(PyObject *key, PyObject *tensors)
 {
-    int told = add_settings(key) ? FAILED : describe(values, key, buffers, self->ready);
+    Py_ssize_t n = PyList_GET_SIZE(tensors);
+    PyObject *flags = PyTuple_New(n);
+    int some = 0;
+    for (Py_ssize_t i = 0; flags != NULL && i < n; i++) {
+        int tracks = is_set(PyList_GET_ITEM(tensors, i), s__rg);
+        if (tracks < 0)
+            Py_CLEAR(flags);
+        else
+            PyTuple_SET_ITEM(flags, i, Py_NewRef(tracks ? Py_True : Py_False));
+        some |= tracks > 0;
+    }
+    int failed = flags == NULL || (some && PyList_Append(key, flags));
+    Py_XDECREF(flags);
+    return failed ? -1 : some;
+}
+
+/* Recorded.run */
+static PyObject *run_recorded(PyObject *found, PyObject *buffers, PyObject *tensors)
+{
+    PyObject *places = AT(found, Recorded_places), *values = AT(found, Recorded_values), *op = AT(found, Recorded_op), *label = AT(found, Recorded_label);
+    PyObject *result = run_recipe(AT(found, Recorded_recipe), buffers), *attach = NULL, *got = NULL, *given = NULL, *node;
+    Py_ssize_t n = PyTuple_GET_SIZE(places);
+    if (result == NULL || (attach = PyObject_GetAttr(op, s_attach)) == NULL || (given = PyTuple_New(n)) == NULL)
+        goto end;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(places, i));
+        PyTuple_SET_ITEM(given, i, Py_NewRef(at < 0 || at >= PyList_GET_SIZE(tensors) ? PyTuple_GET_ITEM(values, i) : PyList_GET_ITEM(tensors, at)));
+    }
+    PyObject *args[] = {op, result, given};
+    got = PyObject_Vectorcall(attach, args, 3, NULL);
+    if (got != NULL && PyObject_IsTrue(label)) {
+        node = PyObject_GetAttr(result, s__grad_fn);
+        if (node == NULL || PyObject_SetAttr(node, s_label, label))
+            Py_CLEAR(got);
+        Py_XDECREF(node);
+    }
+end:
+    if (got == NULL)
+        Py_CLEAR(result);
+    Py_XDECREF(attach), Py_XDECREF(given), Py_XDECREF(got);
+    return result;
+}
+
+static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject *buffers, PyObject *tensors)
+{
+    int told = add_settings(key) ? FAILED : describe(values, key, buffers, tensors, self->ready), tracks;
     if (told == PYTHON)
         return PyObject_CallOneArg(self->python, values);
     if (told == OTHER)
         return Py_NewRef(the_LEFT);
-    PyObject *whole = told == FAILED || add_sharing(key, buffers) ? NULL : PyList_AsTuple(key);
+    if (told == FAILED || add_sharing(key, buffers) || (tracks = tensors == NULL ? 0 : add_flags(key, tensors)) < 0)
+        return NULL;
+    if (tracks && !self->entries)
+        return Py_NewRef(the_LEFT);
+    PyObject *whole = PyList_AsTuple(key);
     if (whole == NULL)
         return NULL;
     PyObject *found = PyDict_GetItemWithError(self->known, whole), *got = NULL;
@@ -132,9 +184,9 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
             PyErr_Clear();
             got = Py_NewRef(the_LEFT);
         }
-    } else if (found != NULL && IS(found, Recipe)) {
+    } else if (found != NULL && (IS(found, Recipe) || IS(found, Recorded))) {
         if (!self->ready || !compute_pending(buffers))
-            got = run_recipe(found, buffers);
+            got = IS(found, Recipe) ? run_recipe(found, buffers) : run_recorded(found, buffers, tensors);
     } else if (found != NULL && PyLong_AsLong(found) > self->tries) {
         got = Py_NewRef(the_LEFT);
     } else {
@@ -145,21 +197,29 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
     return got;
 }
 
-static PyObject *again_call(PyObject *self, PyObject *const *args, size_t count, PyObject *names)
+static PyObject *again_call(PyObject *callable, PyObject *const *args, size_t count, PyObject *names)
 {
-    int quiet = unheard();
+    Again *self = (Again *)callable;
+    int quiet = unheard(), recording = 0;
     PyObject *on = variable(the_repeat, s_on);
     if (quiet < 0 || on == NULL)
         return NULL;
+    if (quiet && self->entries >= 0) {
+        PyObject *autocast = PyObject_GetAttr(the_state, s_autocast);
+        quiet = autocast == Py_None;
+        Py_XDECREF(autocast);
+        recording = is_set(the_state, s_grad);
+        if (autocast == NULL || recording < 0)
+            return NULL;
+    }
     if (!quiet || !PyObject_IsTrue(on))
         return Py_NewRef(the_LEFT);
     if (PyVectorcall_NARGS(count) != 1 || names != NULL || !PyTuple_Check(args[0]))
         return PyErr_Format(PyExc_TypeError, "takes the values of a call, as a tuple");
-    PyObject *key = PyList_New(0), *buffers = PyList_New(0), *got = NULL;
-    if (key != NULL && buffers != NULL)
-        got = look_up((Again *)self, args[0], key, buffers);
-    Py_XDECREF(key);
-    Py_XDECREF(buffers);
+    PyObject *key = PyList_New(0), *buffers = PyList_New(0), *tensors = recording ? PyList_New(0) : NULL, *got = NULL;
+    if (key != NULL && buffers != NULL && (!recording || tensors != NULL))
+        got = look_up(self, args[0], key, buffers, tensors);
+    Py_XDECREF(key), Py_XDECREF(buffers), Py_XDECREF(tensors);
     return got;
 }
 
@@ -200,12 +260,13 @@ PyObject *again(PyObject *module, PyObject *args)
     PyObject *known, *python;
     Py_ssize_t ready;
     long tries;
-    if (!PyArg_ParseTuple(args, "O!Onl", &PyDict_Type, &known, &python, &ready, &tries))
+    int entries;
+    if (!PyArg_ParseTuple(args, "O!Onli", &PyDict_Type, &known, &python, &ready, &tries, &entries))
         return NULL;
     Again *new = PyObject_GC_New(Again, &Again_type);
     if (new == NULL)
         return NULL;
-    new->call = again_call, new->ready = ready, new->tries = tries;
+    new->call = again_call, new->ready = ready, new->tries = tries, new->entries = entries;
     new->known = Py_NewRef(known), new->python = Py_NewRef(python);
     PyObject_GC_Track(new);
     return (PyObject *)new;

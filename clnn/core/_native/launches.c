@@ -131,6 +131,28 @@ static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, 
     return event == NULL ? -1 : 1;
 }
 
+/* Launch in the driver's threads, where no try in the calling one is due; the device's lock is held. 0: Python has to look at it. */
+static int launched_there(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
+{
+    PyObject *cost = AT(prepared, Prepared_cost), *queue = PyDict_GetItem(state, s_queue), *event, *less;
+    if (AT(prepared, Prepared_sizes) == Py_None || AT(prepared, Prepared_checked) == Py_True || queue == NULL)
+        return 0;
+    if (cost != Py_None) {
+        long left = PyLong_AsLong(AT(cost, Cost_skip));
+        if (left <= 0)
+            return 0;
+        if ((less = PyLong_FromLong(left - 1)) == NULL)
+            return -1;
+        change(cost, Cost_skip, less);
+    }
+    change(side, Inline_short, Py_NewRef(Py_False));
+    if ((event = enqueue(prepared, device, state, queue, picked, numbers)) == NULL)
+        return -1;
+    int failed = PyDict_SetItem(state, s_last, event);
+    Py_DECREF(event);
+    return failed ? -1 : 2;
+}
+
 static int held(PyObject *lock, PyObject *how)              /* take or release a lock, whatever is raised */
 {
     PyObject *type, *value, *trace;
@@ -171,7 +193,15 @@ PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
     if (done == 1 && (numbers == NULL || PyList_Check(numbers) || PyTuple_Check(numbers)) && (lock = PyDict_GetItem(state, s_lock)) != NULL) {
         if (!(done = held(lock, s_acquire))) {
             done = launched_here(prepared, args[0], state, side, args[1], numbers);
+            if (!done)
+                done = launched_there(prepared, args[0], state, side, args[1], numbers);
             held(lock, s_release);
+        }
+        PyObject *tended = done == 2 ? PyDict_GetItem(state, s_tended) : NULL;
+        if (tended != NULL && PyObject_IsTrue(tended)) {
+            PyObject *got = PyObject_CallMethodNoArgs(args[0], s_tend);
+            Py_XDECREF(got);
+            done = got == NULL ? -1 : done;
         }
     } else if (done == 1) {
         done = 0;
@@ -190,8 +220,7 @@ static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyO
     int done = IS(prepared, Prepared) ? launched_here(prepared, device, state, side, picked, NULL) : 0;
     if (done)
         return done < 0 ? -1 : 0;
-    PyObject *args[] = {prepared, device, picked}, *got = IS(prepared, Prepared) ? PyObject_Vectorcall(the_Prepared_run, args, 3, NULL)
-                                                                                 : PyObject_VectorcallMethod(s_run, args, 3, NULL);
+    PyObject *args[] = {prepared, device, picked}, *got = IS(prepared, Prepared) ? run_prepared(prepared, args + 1, 2) : PyObject_VectorcallMethod(s_run, args, 3, NULL);
     Py_XDECREF(got);
     return got == NULL ? -1 : 0;
 }

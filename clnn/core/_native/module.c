@@ -67,7 +67,7 @@ static PyObject *method(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"know", know, METH_O, "Find the slots of a class."},
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
-    {"again", again, METH_VARARGS, "again(known, python, ready, tries): repeat.repeated's again"},
+    {"again", again, METH_VARARGS, "again(known, python, ready, tries, entries): repeat.repeated's again"},
     {"method", method, METH_VARARGS, "The method of Recipe, Prepared or Memory that is here."},
     {"compute", (PyCFunction)(void (*)(void))compute, METH_FASTCALL, "fuse._compute"},
     {"attach", attach, METH_VARARGS, "attach(count, masks, needed, always): entries.attach of operators with such parameters"},

@@ -126,18 +126,50 @@ static int keep(PyObject *t, int place, Entry *entry)
     return version == NULL || PyList_SetItem(entry->versions, place, version) ? -1 : 0;
 }
 
+static PyObject *alias_of(PyObject *t)      /* Tensor._alias of a result that is new */
+{
+    PyObject *new = new_object(Tensor_type);
+    if (new == NULL)
+        return NULL;
+    put(new, Tensor__storage, AT(t, Tensor__storage)), put(new, Tensor_shape, AT(t, Tensor_shape)), put(new, Tensor__strides, AT(t, Tensor__strides));
+    put(new, Tensor__offset, AT(t, Tensor__offset)), put(new, Tensor_dtype, AT(t, Tensor_dtype)), put(new, Tensor__numel, AT(t, Tensor__numel));
+    put(new, Tensor__dense, AT(t, Tensor__dense));
+    return new;
+}
+
+/* entries._save_results of one result that is new: the list [(an alias of it, its memory, the version of that)]. */
+static int save_result(PyObject *node, PyObject *out)
+{
+    PyObject *storage = AT(out, Tensor__storage), *version = PyObject_GetAttr(storage, s_version), *alias = version == NULL ? NULL : alias_of(out);
+    PyObject *kept = alias == NULL ? NULL : PyTuple_Pack(3, alias, storage, version), *list = kept == NULL ? NULL : PyList_New(1);
+    Py_XDECREF(version), Py_XDECREF(alias);
+    if (list == NULL) {
+        Py_XDECREF(kept);
+        return -1;
+    }
+    PyList_SET_ITEM(list, 0, kept);
+    int failed = PyObject_SetAttr(node, s_result, list);
+    Py_DECREF(list);
+    return failed;
+}
+
 /* The history of ``out``; ``outs``: results to be kept. */
 static int deliver(PyObject *node, PyObject *out, PyObject *values, unsigned long long outs)
 {
     int watched = is_set(the_state, s_watched);
     if (watched < 0)
         return -1;
-    if (!IS(out, Tensor) || watched || outs) {
+    PyObject *own = IS(out, Tensor) ? PyObject_GetAttr(out, s__ver) : Py_NewRef(Py_None);
+    if (own == NULL)
+        return -1;
+    int plainly = IS(out, Tensor) && !watched && (!outs || (outs == 1 && own == Py_None));
+    Py_DECREF(own);
+    if (!plainly) {
         PyObject *bits = PyLong_FromUnsignedLongLong(outs), *got = bits == NULL ? NULL : PyObject_CallFunctionObjArgs(the_finish, node, out, values, bits, NULL);
         Py_XDECREF(bits), Py_XDECREF(got);
         return got == NULL ? -1 : 0;
     }
-    int smooth = is_set(AT(out, Tensor_dtype), s_differentiable);
+    int smooth = outs && save_result(node, out) ? -1 : is_set(AT(out, Tensor_dtype), s_differentiable);
     if (smooth <= 0)
         return smooth;
     return PyObject_SetAttr(out, s__grad_fn, node) || PyObject_SetAttr(out, s__out_nr, zero) || PyObject_SetAttr(out, s__rg, Py_True) ? -1 : 0;
@@ -232,17 +264,6 @@ PyObject *attach(PyObject *module, PyObject *args)
 }
 
 /* -- functions that are one entry (splice._again) ------------------------------------------------------------------------------------ */
-
-static PyObject *alias_of(PyObject *t)      /* Tensor._alias of a result that is new */
-{
-    PyObject *new = new_object(Tensor_type);
-    if (new == NULL)
-        return NULL;
-    put(new, Tensor__storage, AT(t, Tensor__storage)), put(new, Tensor_shape, AT(t, Tensor_shape)), put(new, Tensor__strides, AT(t, Tensor__strides));
-    put(new, Tensor__offset, AT(t, Tensor__offset)), put(new, Tensor_dtype, AT(t, Tensor_dtype)), put(new, Tensor__numel, AT(t, Tensor__numel));
-    put(new, Tensor__dense, AT(t, Tensor__dense));
-    return new;
-}
 
 /* The edges of a function's entry, and which operands it keeps. */
 static int take_operands(PyObject *node, PyObject *template, PyObject *operands, PyObject *ends)
