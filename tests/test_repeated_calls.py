@@ -4,6 +4,7 @@ import pytest
 from scenarios import torch
 
 import clnn
+from clnn._tensor import repeat
 
 _RNG = np.random.default_rng(0)
 
@@ -174,3 +175,46 @@ def test_recurrent_layers_of_few_elements(kind, tracked):
             assert not tracked or [type(s.grad_fn).__name__ for s in states] == ["StackBackward0"] * len(states)
         for one, other in zip(*got, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+ENTRIES = {"sum": lambda t, x, w: x.sum(1), "mean": lambda t, x, w: x.mean(), "product": lambda t, x, w: x @ w,
+           "linear": lambda t, x, w: t.nn.functional.linear(x, w.t().contiguous()),
+           "same twice": lambda t, x, w: t.matmul(x, x.detach().t()), "softmax": lambda t, x, w: t.softmax(x, 1), "one of two": lambda t, x, w: x.detach() @ w,
+           "cumsum": lambda t, x, w: x.cumsum(0), "gather": lambda t, x, w: x.gather(1, t.tensor([[0], [2], [1]])), "named": lambda t, x, w: x.sum(dim=0, keepdim=True),
+           "index_select": lambda t, x, w: t.index_select(x, 0, t.tensor([2, 0])), "norm": lambda t, x, w: x.norm(dim=1), "itself": lambda t, x, w: t.matmul(w, w),
+           "amax": lambda t, x, w: x.amax(1), "std": lambda t, x, w: x.std(0), "prod": lambda t, x, w: x.prod(1),
+           "conv": lambda t, x, w: t.nn.functional.conv1d(x[None], w[:, :, None])}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries_of_repeated_composites(name, monkeypatch):
+    """Their gradients and the names that they show are those of calls that are not repeated, with hooks on saved tensors in between, too."""
+    function = ENTRIES[name]
+    rounds = [(_floats(3, 4), _floats(4, 4)) for _ in range(7)]
+
+    def computed():
+        out = []
+        for at, (x, w) in enumerate(rounds):
+            a, b = clnn.tensor(x, requires_grad=True), clnn.tensor(w, requires_grad=True)
+            if name == "conv":
+                a = clnn.tensor(_fixed(4, 5), requires_grad=True)
+            packed = []
+            if at == 5:
+                with clnn.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t.shape) or t, lambda t: t):
+                    y = function(clnn, a, b)
+            else:
+                y = function(clnn, a, b)
+            (y * y).sum().backward()
+            out += [y.detach().numpy(), y.grad_fn.name(), packed, [e[0] and e[0].name() for e in y.grad_fn.next_functions]]
+            out += [t.grad.numpy() for t in (a, b) if t.grad is not None]
+        return out
+    got = computed()
+    monkeypatch.setattr(repeat, "on", False)
+    want = computed()
+    assert len(got) == len(want)
+    for one, other in zip(got, want):
+        assert np.array_equal(one, other) if isinstance(one, np.ndarray) else one == other
+
+
+def _fixed(*shape):
+    return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)

@@ -291,11 +291,12 @@ def _binder(body):
     params = tuple(sig.parameters)
     defaults = tuple(p.default for p in sig.parameters.values())
     total = len(params)
+    rest = [None if inspect.Parameter.empty in defaults[n:] else defaults[n:] for n in range(total + 1)]       # of a call with n arguments
 
     def bind(args, kwargs):
         n = len(args)
-        if not kwargs and n == total:
-            return args
+        if not kwargs and n <= total and rest[n] is not None:
+            return args + rest[n]
         try:
             if n > total:
                 raise TypeError

@@ -1,10 +1,13 @@
 """Calls of composites that leave one entry on the tape, repeated: the launches of their recipe, and that entry over other tensors."""
 from __future__ import annotations
 
+from ..core import dtype as dt
 from ..core import native
 from .entries import OpNode
+from .grad_mode import state
 from .tensor import Tensor, edge
 
+_ATTRIBUTES = frozenset((int, float, bool, complex, str, type(None), dt.dtype))
 _SHOWN, _HISTORY = {"result", "label"}, {"_grad_fn", "_out_nr", "_rg"}      # what instances may have beside their slots
 
 
@@ -23,7 +26,7 @@ class Recorded:
         node = result._grad_fn if result.__class__ is Tensor else None
         if node.__class__ is not OpNode or set(node.__dict__) - _SHOWN or set(result._all) - _HISTORY:
             return None
-        if len(node.op.outputs) != 1:                           # others are hidden, and the entry keeps them
+        if len(node.op.outputs) != 1 or state.watched:          # others are hidden, and the entry keeps them; what hooks made of values is no tensor
             return None
         ends, same, places = {edge(t): i for i, t in enumerate(tensors) if t._rg}, [id(t) for t in tensors], []
         for value, end, meta in zip(node.values, node.edges, node.metas):
@@ -32,6 +35,8 @@ class Recorded:
                 at = same.index(id(value)) if id(value) in same else None
                 place = at if end is None or place is not None and at is not None and tensors[place] is value else None
             if place is None or end is not None and meta != (tensors[place].shape, tensors[place].dtype):
+                return None
+            if not isinstance(value, Tensor) and not _plain(value):
                 return None
             places.append(place)
         new = cls()
@@ -46,6 +51,10 @@ class Recorded:
             result._grad_fn.label = self.label
         return result
 
+
+def _plain(value):
+    """Whether a value follows from what tells calls apart: no tensor, and nothing that may hold one."""
+    return value.__class__ in _ATTRIBUTES or isinstance(value, (tuple, list)) and all(map(_plain, value))
 
 
 def tensors_among(values):

@@ -426,16 +426,27 @@ def spliced(body, bind=None):
             values = args if bind is None else bind(args, kwargs)
         except TypeError:
             return body(*args, **kwargs)
-        operands, key, tracked = [], [], bind is None
-        for v in values:
-            kind = v.__class__
-            if isinstance(v, Tensor):
-                operands.append(v)
-                key.append(Tensor)
-                tracked = tracked or v._rg
-            elif kind.__hash__ is None or kind is tuple and any([isinstance(x, Tensor) for x in v]):
-                return body(*args, **kwargs)
-            else:
-                key += (v if kind is not float or v else str(v), kind)
-        return kinds.call(functools.partial(body, *args, **kwargs), operands, key) if tracked else body(*args, **kwargs)
+        operands, key, tracked = _apart(values)
+        if key is None or bind is not None and not tracked:
+            return body(*args, **kwargs)
+        return kinds.call(functools.partial(body, *args, **kwargs), operands, key)
     return call
+
+
+def _apart(values):
+    """(the tensors among the values of a call, what tells the others, whether a tensor requires gradients); the second is None where the call goes as it is."""
+    operands, key, tracked = [], [], False
+    for v in values:
+        kind = v.__class__
+        if isinstance(v, Tensor):
+            operands.append(v)
+            key.append(Tensor)
+            tracked = tracked or v._rg
+        elif kind.__hash__ is None or kind is tuple and any([isinstance(x, Tensor) for x in v]):
+            return operands, None, tracked
+        else:
+            key += (v if kind is not float or v else str(v), kind)
+    return operands, key, tracked
+
+
+_apart = native.form("apart", _apart)

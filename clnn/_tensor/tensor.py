@@ -458,6 +458,9 @@ def make(storage, shape, dtype, numel) -> Tensor:
     return t
 
 
+make = native.form("make", make)
+
+
 def make_view(base, shape, strides, offset, dtype=None) -> Tensor:
     """A handle on part of the storage of ``base`` (history is attached by the view driver); with a ``dtype``, strides and offset count its elements."""
     shape = shape if shape.__class__ is Size else Size(shape)

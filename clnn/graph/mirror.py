@@ -95,6 +95,8 @@ class Unsent(Storage):
             return self.buf
         if values.__class__ is not Values:
             values = self.mirror = Values(device, values)
+        elif values.values is None:                 # they were sent
+            return self.buf
         return values
 
     @buf.setter

@@ -134,6 +134,10 @@ def record(expr, refs, compute, dtype, shape, numel, device, count, leaves, line
     return storage
 
 
+native.give(record=record)
+record = native.form("record", record)
+
+
 def realize_all(device=None) -> None:
     """Launch all that is recorded and still referred to (of one device): what ``synchronize`` waits for is the whole work."""
     others = []

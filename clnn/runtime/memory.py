@@ -124,6 +124,7 @@ class Memory:
         self._pool.free_held()
 
 
+native.give(fewest=MIN_BYTES)
 native.method(Memory, "alloc")
 
 

@@ -3,29 +3,45 @@
 
 /* -- kinds of call ----------------------------------------------------------------------------------------------------------------- */
 
+/* The memory of an operand, a new reference; a storage itself while it is to be computed later. NULL: ``*told`` says why. */
+static PyObject *memory_of(PyObject *storage, Py_ssize_t ready, int *told)
+{
+    PyObject *node, *got;
+    *told = PYTHON;
+    if (!IS(storage, Storage)) {                            /* values that the host has are sent */
+        if (!PyObject_TypeCheck(storage, Storage_type) || (node = PyObject_GetAttr(storage, s_node)) == NULL)
+            return NULL;
+        Py_DECREF(node);
+        return node == Py_None ? PyObject_GetAttr(storage, s_buf) : NULL;
+    }
+    if ((node = AT(storage, Storage_node)) == Py_None)
+        return Py_NewRef(AT(storage, Storage_buf));
+    if (!IS(node, Node))
+        return NULL;
+    if (ready && AT(node, Node_buf) == Py_None) {
+        if (PyLong_AsSsize_t(AT(node, Node_numel)) <= ready)
+            return Py_NewRef(storage);
+        *told = OTHER;
+        return NULL;
+    }
+    if ((got = PyObject_CallOneArg(the_realize, storage)) == NULL)
+        return NULL;
+    Py_DECREF(got);
+    return Py_NewRef(AT(storage, Storage_node) != Py_None ? storage : AT(storage, Storage_buf));
+}
+
 /* ``tensors``: a list that they are added to, or NULL. */
 static int describe_tensor(PyObject *t, PyObject *key, PyObject *buffers, PyObject *tensors, Py_ssize_t ready)
 {
-    int good = simple(t);
+    int good = simple(t), told = PYTHON;
     PyObject *storage = AT(t, Tensor__storage);
-    if (good != 1 || !IS(storage, Storage))
+    if (good != 1)
         return good < 0 ? FAILED : PYTHON;
-    PyObject *node = AT(storage, Storage_node);
-    if (node != Py_None) {
-        if (!IS(node, Node))
-            return PYTHON;
-        if (!ready || AT(node, Node_buf) != Py_None) {
-            PyObject *got = PyObject_CallOneArg(the_realize, storage);
-            if (got == NULL)
-                return FAILED;
-            Py_DECREF(got);
-        } else if (PyLong_AsSsize_t(AT(node, Node_numel)) > ready) {
-            return OTHER;
-        }
-    }
-    if (PyList_Append(buffers, AT(storage, Storage_node) != Py_None ? storage : AT(storage, Storage_buf)) || PyList_Append(key, AT(t, Tensor_shape))
-            || PyList_Append(key, AT(t, Tensor__strides)) || PyList_Append(key, AT(t, Tensor__offset)) || PyList_Append(key, AT(t, Tensor_dtype))
-            || PyList_Append(key, AT(storage, Storage_device)) || (tensors != NULL && PyList_Append(tensors, t)))
+    PyObject *memory = memory_of(storage, ready, &told);
+    if (memory == NULL)
+        return PyErr_Occurred() ? FAILED : told;
+    if (add(buffers, memory) || PyList_Append(key, AT(t, Tensor_shape)) || PyList_Append(key, AT(t, Tensor__strides)) || PyList_Append(key, AT(t, Tensor__offset))
+            || PyList_Append(key, AT(t, Tensor_dtype)) || PyList_Append(key, AT(storage, Storage_device)) || (tensors != NULL && PyList_Append(tensors, t)))
         return FAILED;
     return TOLD;
 }
@@ -272,6 +288,37 @@ PyObject *again(PyObject *module, PyObject *args)
     return (PyObject *)new;
 }
 
+/* apart(values): splice._apart */
+PyObject *apart(PyObject *module, PyObject *values)
+{
+    if (!PyTuple_Check(values))
+        return PyErr_Format(PyExc_TypeError, "apart() takes a tuple");
+    PyObject *operands = PyList_New(0), *key = PyList_New(0), *got = NULL;
+    int tracked = 0, told = operands != NULL && key != NULL;
+    for (Py_ssize_t i = 0; told && i < PyTuple_GET_SIZE(values); i++) {
+        PyObject *v = PyTuple_GET_ITEM(values, i);
+        PyTypeObject *type = Py_TYPE(v);
+        if (IS(v, Tensor) || PyObject_TypeCheck(v, Tensor_type)) {
+            int tracks = tracked ? 1 : is_set(v, s__rg);
+            if (tracks < 0 || PyList_Append(operands, v) || PyList_Append(key, (PyObject *)Tensor_type))
+                goto end;
+            tracked |= tracks;
+            continue;
+        }
+        told = type->tp_hash != PyObject_HashNotImplemented;
+        for (Py_ssize_t k = 0; told && PyTuple_CheckExact(v) && k < PyTuple_GET_SIZE(v); k++)
+            told = !PyObject_TypeCheck(PyTuple_GET_ITEM(v, k), Tensor_type);
+        PyObject *text = PyFloat_CheckExact(v) && PyFloat_AS_DOUBLE(v) == 0.0 ? PyObject_Str(v) : Py_NewRef(v);       /* 0.0 equals -0.0 */
+        if (add(key, text) || PyList_Append(key, (PyObject *)type))
+            goto end;
+    }
+    if (operands != NULL && key != NULL)
+        got = PyTuple_Pack(3, operands, told ? key : Py_None, tracked ? Py_True : Py_False);
+end:
+    Py_XDECREF(operands), Py_XDECREF(key);
+    return got;
+}
+
 /* The operands of splice._kind, each in ``edges`` or None; ``tracked`` and ``device`` are found. */
 static int describe_operands(PyObject *operands, PyObject *edges, int grad, PyObject *key, PyObject *buffers, int *tracked, PyObject **device)
 {
@@ -284,23 +331,22 @@ static int describe_operands(PyObject *operands, PyObject *edges, int grad, PyOb
             continue;
         }
         PyObject *storage = AT(t, Tensor__storage);
-        if (!IS(storage, Storage))
+        if (!PyObject_TypeCheck(storage, Storage_type))
             return PYTHON;
-        int complex = is_set(AT(t, Tensor_dtype), s_is_complex);
+        int complex = is_set(AT(t, Tensor_dtype), s_is_complex), told = PYTHON;
         if (complex || (*device != NULL && AT(storage, Storage_device) != *device))
             return complex < 0 ? FAILED : OTHER;
         *device = AT(storage, Storage_device);
-        if (AT(storage, Storage_node) != Py_None) {
-            PyObject *got = PyObject_CallOneArg(the_realize, storage);
-            if (got == NULL)
-                return FAILED;
-            Py_DECREF(got);
-        }
+        PyObject *memory = memory_of(storage, 0, &told);
+        if (memory == NULL)
+            return PyErr_Occurred() ? FAILED : told;
+        if (add(buffers, memory))
+            return FAILED;
         if (edges == Py_None && grad && (tracks = is_set(t, s__rg)) < 0)
             return FAILED;
         tracks = tracks && grad;
         *tracked |= tracks;
-        if (PyList_Append(buffers, AT(storage, Storage_buf)) || PyList_Append(key, AT(t, Tensor_shape)) || PyList_Append(key, AT(t, Tensor__strides))
+        if (PyList_Append(key, AT(t, Tensor_shape)) || PyList_Append(key, AT(t, Tensor__strides))
                 || PyList_Append(key, AT(t, Tensor__offset)) || PyList_Append(key, AT(t, Tensor_dtype)) || PyList_Append(key, tracks ? Py_True : Py_False))
             return FAILED;
     }

@@ -121,13 +121,19 @@ static int counted_down(PyObject *cost)     /* whether a launch of this cost run
 static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
 {
     PyObject *way = AT(prepared, Prepared_twin), *cost = AT(prepared, Prepared_cost), *event;
-    if (cost == Py_None || AT(way, Prepared_sizes) == Py_None || AT(way, Prepared_checked) == Py_True)
+    if (cost == Py_None || AT(way, Prepared_sizes) == Py_None)
         return 0;
     int calm = PyDict_GetItem(state, s_last) == AT(side, Inline_done) ? counted_down(cost) : 0;
     if (calm <= 0)
         return calm;
     event = enqueue(way, device, state, AT(side, Inline_queue), picked, numbers);
     Py_XDECREF(event);
+    if (event != NULL && AT(way, Prepared_checked) == Py_True) {                /* what it reported is raised at once */
+        PyObject *word = PyDict_GetItem(state, s_word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
+        Py_XDECREF(got);
+        if (got == NULL)
+            return -1;
+    }
     return event == NULL ? -1 : 1;
 }
 
@@ -318,7 +324,9 @@ static PyObject *allocated(PyObject *alloc_all, PyObject *sizes)
 static PyObject *alloc(PyObject *memory, PyObject *nbytes)
 {
     Py_ssize_t size = PyLong_CheckExact(nbytes) ? PyLong_AsSsize_t(nbytes) : -1;
-    if (size >= 16 && size < 2 << 20) {     /* from MIN_BYTES to less than what may want huge pages */
+    if (size >= 0 && size < 16)
+        nbytes = the_fewest;                /* MIN_BYTES */
+    if (size >= 0 && size < 2 << 20) {      /* less than what may want huge pages */
         PyObject *buf = PyObject_CallOneArg(AT(memory, Memory__allocate), nbytes), *type, *value, *trace;
         if (buf == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
             PyErr_Fetch(&type, &value, &trace);

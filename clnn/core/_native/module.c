@@ -73,10 +73,13 @@ static PyMethodDef methods[] = {
     {"attach", attach, METH_VARARGS, "attach(count, masks, needed, always): entries.attach of operators with such parameters"},
     {"spliced", (PyCFunction)(void (*)(void))spliced, METH_FASTCALL, "splice._again"},
     {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, "tensor.view_of"},
+    {"apart", apart, METH_O, "splice._apart"},
     {"kind", (PyCFunction)(void (*)(void))kind, METH_FASTCALL, "splice._kind"},
     {"brief", (PyCFunction)(void (*)(void))brief, METH_FASTCALL, "dispatch.record_briefly"},
     {"alike", (PyCFunction)(void (*)(void))alike, METH_FASTCALL, "dispatch.record_alike"},
     {"pair", (PyCFunction)(void (*)(void))pair, METH_FASTCALL, "dispatch.record_pair"},
+    {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, "tensor.make"},
+    {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "node.record"},
     {"told", told, METH_O, "structure.told"},
     {NULL, NULL, 0, NULL},
 };

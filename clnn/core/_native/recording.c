@@ -49,38 +49,74 @@ static PyObject *reference(PyObject *t, PyObject *shape, PyObject *numel, PyObje
     return PyTuple_Pack(4, node, AT(t, Tensor_dtype), zero, strides);
 }
 
+/* The storage of a new node; ``what``: as node.record takes it. */
+static PyObject *new_pending(PyObject *const *what)
+{
+    enum { EXPR, REFS, COMPUTE, DTYPE, SHAPE, NUMEL, DEVICE, COUNT, LEAVES, LINEAR };
+    PyObject *node = new_object(Node_type), *storage = new_object(Storage_type), *out = NULL, *done = NULL;
+    PyObject *size = PyObject_GetAttr(what[DTYPE], s_itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(what[NUMEL], size);
+    if (node != NULL && storage != NULL && nbytes != NULL && (out = PyWeakref_NewRef(storage, NULL)) != NULL) {
+        put(node, Node_expr, what[EXPR]), put(node, Node_args, what[REFS]), put(node, Node_compute, what[COMPUTE]), put(node, Node_dtype, what[DTYPE]);
+        put(node, Node_shape, what[SHAPE]), put(node, Node_numel, what[NUMEL]), put(node, Node_device, what[DEVICE]), put(node, Node_count, what[COUNT]);
+        put(node, Node_leaves, what[LEAVES]), put(node, Node_linear, what[LINEAR]), put(node, Node_buf, Py_None), put(node, Node_reduce, Py_None);
+        put(node, Node_out, out);
+        put(storage, Storage_device, what[DEVICE]), put(storage, Storage_nbytes, nbytes), put(storage, Storage_buf, Py_None), put(storage, Storage_node, node);
+        put(storage, Storage_pinned, Py_False), put(storage, Storage_version, zero);
+        done = PyObject_CallMethodOneArg(the_recent, s_append, out);
+    }
+    if (done == NULL)
+        Py_CLEAR(storage);
+    Py_XDECREF(node), Py_XDECREF(size), Py_XDECREF(nbytes), Py_XDECREF(out), Py_XDECREF(done);
+    return storage;
+}
+
+/* Whether a node may be made here: no array of the program is read, and versions begin at 0. */
+static int recordable(void)
+{
+    PyObject *births = variable(the_node, s_births);
+    return births == NULL ? -1 : births == Py_None && !PyDict_GET_SIZE(the_shared);
+}
+
+/* record(expr, refs, compute, dtype, shape, numel, device, count, leaves, linear): node.record */
+PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    int here = n == 10 ? recordable() : 0;
+    return here < 0 ? NULL : here ? new_pending(args) : PyObject_Vectorcall(the_record, args, n, NULL);
+}
+
 /* The tensor of a new node over ``refs``; NULL without an error where Python has to record it. */
 static PyObject *recorded(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below)
 {
-    PyObject *births = variable(the_node, s_births);
-    int failing = births == NULL ? -1 : PyObject_IsTrue(AT(expr, Expr_failing)), eager = is_set(the_recorder, s_eager);
-    if (failing || eager || births != Py_None || PyDict_GET_SIZE(the_shared) || below->count > PyLong_AsLong(the_most_nodes)
-            || below->leaves > PyLong_AsLong(the_most_leaves))
+    int failing = PyObject_IsTrue(AT(expr, Expr_failing)), eager = is_set(the_recorder, s_eager);
+    if (failing || eager || recordable() != 1 || below->count > PyLong_AsLong(the_most_nodes) || below->leaves > PyLong_AsLong(the_most_leaves))
         return NULL;
-    PyObject *node = new_object(Node_type), *storage = new_object(Storage_type), *tensor = new_object(Tensor_type), *got = NULL, *out = NULL;
-    PyObject *size = PyObject_GetAttr(dtype, s_itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(numel, size);
-    PyObject *function = variable(the_dispatch, s_contiguous_strides), *strides = function == NULL ? NULL : PyObject_CallOneArg(function, shape);
-    PyObject *count = PyLong_FromLong(below->count), *leaves = PyLong_FromLong(below->leaves);
-    if (node == NULL || storage == NULL || tensor == NULL || nbytes == NULL || strides == NULL || count == NULL || leaves == NULL)
-        goto end;
-    put(node, Node_expr, expr), put(node, Node_args, refs), put(node, Node_compute, compute), put(node, Node_dtype, dtype);
-    put(node, Node_shape, shape), put(node, Node_numel, numel), put(node, Node_device, device), put(node, Node_count, count);
-    put(node, Node_leaves, leaves), put(node, Node_linear, below->linear ? Py_True : Py_False), put(node, Node_buf, Py_None), put(node, Node_reduce, Py_None);
-    put(storage, Storage_device, device), put(storage, Storage_nbytes, nbytes), put(storage, Storage_buf, Py_None), put(storage, Storage_node, node);
-    put(storage, Storage_pinned, Py_False), put(storage, Storage_version, zero);
-    put(tensor, Tensor__storage, storage), put(tensor, Tensor_shape, shape), put(tensor, Tensor__strides, strides), put(tensor, Tensor__offset, zero);
-    put(tensor, Tensor_dtype, dtype), put(tensor, Tensor__numel, numel), put(tensor, Tensor__dense, Py_True);
-    if ((out = PyWeakref_NewRef(storage, NULL)) != NULL) {
-        put(node, Node_out, out);
-        PyObject *done = PyObject_CallMethodOneArg(the_recent, s_append, out);
-        if (done != NULL)
-            got = Py_NewRef(tensor);
-        Py_XDECREF(done);
+    PyObject *count = PyLong_FromLong(below->count), *leaves = PyLong_FromLong(below->leaves), *storage = NULL, *tensor = NULL;
+    if (count != NULL && leaves != NULL) {
+        PyObject *what[] = {expr, refs, compute, dtype, shape, numel, device, count, leaves, below->linear ? Py_True : Py_False};
+        storage = new_pending(what);
     }
-end:
-    Py_XDECREF(node), Py_XDECREF(storage), Py_XDECREF(tensor), Py_XDECREF(size), Py_XDECREF(nbytes), Py_XDECREF(strides);
-    Py_XDECREF(count), Py_XDECREF(leaves), Py_XDECREF(out);
-    return got;
+    if (storage != NULL) {
+        PyObject *parts[] = {storage, shape, dtype, numel};
+        tensor = make(NULL, parts, 4);
+    }
+    Py_XDECREF(count), Py_XDECREF(leaves), Py_XDECREF(storage);
+    return tensor;
+}
+
+/* make(storage, shape, dtype, numel): tensor.make */
+PyObject *make(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *function = variable(the_dispatch, s_contiguous_strides), *strides, *t;
+    if (n != 4)
+        return PyErr_Format(PyExc_TypeError, "make() takes 4 arguments");
+    if (function == NULL || (strides = PyObject_CallOneArg(function, args[1])) == NULL)
+        return NULL;
+    if ((t = new_object(Tensor_type)) != NULL) {
+        put(t, Tensor__storage, args[0]), put(t, Tensor_shape, args[1]), put(t, Tensor__strides, strides), put(t, Tensor__offset, zero);
+        put(t, Tensor_dtype, args[2]), put(t, Tensor__numel, args[3]), put(t, Tensor__dense, Py_True);
+    }
+    Py_DECREF(strides);
+    return t;
 }
 
 /* brief(expr, compute, result, a, b, place): dispatch.record_briefly */
