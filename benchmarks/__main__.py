@@ -14,10 +14,10 @@ import numpy as np
 
 import clnn
 
-from . import elementwise, first_use, memory, models, operators, products, science, setup, training
+from . import calls, elementwise, first_use, memory, models, operators, products, science, setup, training
 from .timing import measure
 
-GROUPS = {"host": elementwise.host, "elementwise": elementwise.elementwise, "reductions": elementwise.reductions, "memory": memory.memory,
+GROUPS = {"host": elementwise.host, "calls": calls.calls, "elementwise": elementwise.elementwise, "reductions": elementwise.reductions, "memory": memory.memory,
           "gemm": products.gemm, "narrow": products.narrow, "tf32": products.rounded, "conv": products.conv,
           "attention": products.attention, "recurrent": products.recurrent, "training": training.training, "models": models.models,
           "science": science.science, "operators": operators.operators, "first use": first_use.first_use}
