@@ -230,3 +230,10 @@ def test_threads_at_once():
     for t in threads:
         t.join()
     assert not failures, failures
+
+
+def test_a_process_that_ends_while_a_daemon_works_says_nothing():
+    code = ("import threading, time, clnn\nx = clnn.ones(64)\nx.sum().item()\n"
+            "def work():\n    while True:\n        (x * 2).sum().item()\nthreading.Thread(target=work, daemon=True).start()\ntime.sleep(0.5)\n")
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and not done.stderr, done.stderr[-2000:]

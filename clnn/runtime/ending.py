@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 
+from ..core import native
 from . import drivers
 
 _PATIENCE = 5.0         # seconds that calls under way may take
@@ -37,7 +38,8 @@ def _calling() -> bool:
     """Whether another thread is in a call of a driver that needs no lock: a read, or waiting."""
     from .device import Device
     from .memory import Memory
-    inside = {f.__code__ for f in (Device._call, Device._watch, Memory.alloc, Memory.alloc_all, Memory._alloc_large)}
+    functions = Device._call, Device._watch, native.definitions["Memory.alloc"], Memory.alloc_all, Memory._alloc_large       # the C form has no frame
+    inside = {f.__code__ for f in functions}
     return any([frame.f_code in inside for thread, frame in sys._current_frames().items() if thread != threading.get_ident()])
 
 
