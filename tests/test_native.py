@@ -1,6 +1,7 @@
 """The C forms of the functions that every operator goes through: they do what the Python functions do, and keep nothing."""
 import gc
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -237,3 +238,14 @@ def test_a_process_that_ends_while_a_daemon_works_says_nothing():
             "def work():\n    while True:\n        (x * 2).sum().item()\nthreading.Thread(target=work, daemon=True).start()\ntime.sleep(0.5)\n")
     done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and not done.stderr, done.stderr[-2000:]
+
+
+def test_a_checkout_where_nothing_was_built(tmp_path):
+    """The folder of the sources is not taken for the module."""
+    copy = tmp_path / "clnn"
+    shutil.copytree(ROOT / "clnn", copy, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    code = "import clnn; from clnn.core import native; print(native.built, '|', native.state.partition(':')[0], '|', clnn.__file__)"
+    env = {k: v for k, v in os.environ.items() if k != "CLNN_NATIVE"}
+    done = subprocess.run([sys.executable, "-c", code], env={**env, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.strip() == f"None | not built | {copy / '__init__.py'}"

@@ -23,9 +23,12 @@ def _find():
         return None, "off (CLNN_NATIVE=0)"
     try:
         from . import _native
-    except ImportError as exc:
-        return None, f"not built: small operators take longer; pip builds them where there is a C compiler ({exc})"
-    if _sources() not in (None, _native.SOURCES):
+    except ImportError:
+        _native = None
+    found = getattr(_native, "SOURCES", None)                   # where nothing was built, the folder of the sources goes by that name
+    if found is None:
+        return None, "not built: small operators take longer; pip builds them where there is a C compiler"
+    if _sources() not in (None, found):
         return None, "built from other sources, so not used: pip install builds them anew"
     return _native, "built"
 
