@@ -12,8 +12,6 @@ import functools
 import inspect
 
 from ..core import dtype as dt
-from ..core import symbols
-from ..core.shape import Size, is_contiguous
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import foreign
@@ -29,9 +27,10 @@ from .override import answers, late
 from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
+from .seen import note, recalled
 from .shown import labelled
 from .splice import spliced
-from .tensor import Tensor, make_view, view_of
+from .tensor import Tensor, make_view
 from .thin import Thin
 
 
@@ -200,7 +199,7 @@ def _refuse_complex(op, values):
                 raise unsupported(op, v.dtype)
 
 
-def _with_common_names(op, body, params, old=(), thin=None):
+def _with_common_names(op, body, params, old=(), thin=None, seen=None):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     exact, real_only, again = op.name in EXACT, not op.complex, getattr(body, "again", None)
     own_out = "out" in params and not exact
@@ -208,11 +207,16 @@ def _with_common_names(op, body, params, old=(), thin=None):
 
     @answers
     def call(*args, **kwargs):
-        missed = None
-        if again is not None and not kwargs and foreign.early is None and not (real_only and dt.complex_in_use):
+        missed = key = None
+        if again is not None and not kwargs and foreign.early is None:
             missed = again(args)
             if missed.__class__ is not Missed:
                 return missed
+        elif seen is not None:
+            if not kwargs:
+                key = recalled(seen, args)
+                if key.__class__ is Tensor:
+                    return key
         elif thin is not None:
             missed = thin(args, kwargs)
             if missed.__class__ is Tensor:
@@ -229,6 +233,8 @@ def _with_common_names(op, body, params, old=(), thin=None):
                 return thin.learn(missed, body, args, kwargs)
             if not kwargs:
                 r = body(*args) if missed is None else body.learn(args, missed)
+                if key is not None:
+                    note(seen, key, args[0], r)
                 first = r[0] if r.__class__ is tuple and r else r
                 if first.__class__ is Tensor and first._base is not None and first._base is not args[0]:
                     own_results(r, args)
@@ -346,8 +352,8 @@ def _kernel_call(op, body, params, bind, variadic):
     @answers
     def call(*args, **kwargs):
         missed = None
-        if again is not None and not kwargs and len(args) == total and foreign.early is None and (not op.autocast or state.autocast is None) \
-                and not (real_only and dt.complex_in_use):                  # what most calls are, in fewer steps
+        if again is not None and not kwargs and len(args) == total and foreign.early is None and (not op.autocast or state.autocast is None):
+            # what most calls are, in fewer steps
             missed = again(args)
             if missed.__class__ is not Missed:
                 if state.grad:
@@ -407,10 +413,6 @@ def _tracks(values, variadic):
 
 # -- views ----------------------------------------------------------------------------------------------------------------------
 
-_MOST_VIEWS = 1 << 16
-_STEADY = frozenset((int, tuple, Size))
-
-
 def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=False, **fields):
     """Declare a view (decorator): the body returns ``(shape, strides, offset)``, and the dtype where it is another one, over the storage of its first
     parameter, or None when the result must be a copy, or a Tensor to return as it is. Views take complex tensors. ``steady``: the result follows from the
@@ -418,41 +420,25 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
     def decorate(body):
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **{"complex": True, **fields})
-        known: dict = {}
-
-        def learn(values, key):
-            """The result of a call, which the next call with this ``key`` need not work out."""
-            base, (shape, strides, offset) = values[0], body(*values)
-            shape = shape if shape.__class__ is Size else Size(shape)
-            if len(known) > _MOST_VIEWS:
-                known.clear()
-            if key is not None:
-                known[key] = shape, strides, offset - base._offset, shape.numel(), is_contiguous(shape, strides)
-            return make_view(base, shape, strides, offset)
+        known = {} if steady else None
 
         @answers
         def call(*args, **kwargs):
+            key = None
+            if steady and not kwargs:
+                key = recalled(known, args)
+                if key.__class__ is Tensor:
+                    return key
             try:
                 if foreign.early is not None:
                     got = foreign.early(op.name, args, kwargs)
                     if got is not NotImplemented:
                         return got
                 values = bind(args, kwargs)
-                base = values[0]
-                if steady and symbols.tracing is None:
-                    rest = values[1:]
-                    key = (base.shape, base._strides, rest) if _STEADY.issuperset([v.__class__ for v in rest]) else None
-                    got = known.get(key)
-                    if got is not None:
-                        offset = base._offset + got[2]
-                        r = view_of(base, got[0], got[1], offset, got[3], offset == 0 and got[4])
-                    else:
-                        r = learn(values, key)
-                else:
-                    got = body(*values)
-                    if got.__class__ is not tuple:
-                        return got
-                    r = make_view(base, *got)
+                base, got = values[0], body(*values)
+                if got.__class__ is not tuple:
+                    return got
+                r = make_view(base, *got)
             except (AttributeError, TypeError) as exc:
                 r = late(op.fn, args, kwargs)
                 if r is NotImplemented:
@@ -464,6 +450,8 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
                 return refused.instead(op.name, args, kwargs)
             if base._rg and state.grad:
                 op.attach(op, r, values)
+            if key is not None:
+                note(known, key, base, r)
             return r
         functools.update_wrapper(call, body, updated=())
         return _finish(op, call, method, inplace)
@@ -472,13 +460,14 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
 
 # -- composites -----------------------------------------------------------------------------------------------------------------
 
-def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, splice=False, thin=False, **fields):
+def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, splice=False, thin=False, seen=False, **fields):
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
     ``old`` names the factors that PyTorch took by place before 1.5, in front of the operands that they scale: ``x.add_(alpha, other)``.
     ``repeat``: as for :func:`kernel`; calls that record gradients are repeated where they leave one entry on the tape. ``splice``: calls with few elements that
     record them are one entry of the tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result. ``thin``: it mostly ends in one elementwise
-    operator, which follows from dtypes and attributes alone (see ``clnn/_tensor/thin.py``).
+    operator, which follows from dtypes and attributes alone (see ``clnn/_tensor/thin.py``). ``seen``: it mostly gives a view that follows from shape, strides and
+    numbers (see ``clnn/_tensor/seen.py``).
     """
     def decorate(body):
         called = name or body.__name__
@@ -490,7 +479,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
         body = repeated_composite(body, repeat, not splice) if repeat else body
         params = parameter_names(body)
         op = _entry(called, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        return _finish(op, _with_common_names(op, body, params, old.split(), Thin() if thin else None), method, inplace)
+        return _finish(op, _with_common_names(op, body, params, old.split(), Thin() if thin else None, {} if seen else None), method, inplace)
     return decorate
 
 

@@ -7,7 +7,7 @@ import operator
 import numpy as np
 
 from ..core import dtype as dt
-from ..core import symbols
+from ..core import native, symbols
 from ..core.limits import check_written
 from ..core.shape import Size, contiguous_strides, is_contiguous
 from ..core.warn import warn
@@ -263,6 +263,10 @@ def _plain(index, shape):
 def _basic(x, index):
     """The view that an int or a tuple of ints, slices, None and an Ellipsis means; None where the index needs :func:`parse`."""
     shape = x.shape
+    if (index.__class__ is int or index.__class__ is slice) and x.__class__ is Tensor and not x._rg and foreign.early is None and symbols.tracing is None:
+        view = _part(x, index)
+        if view is not None:
+            return view
     if index.__class__ is int and shape:
         return _take(x, (take_int(index, tuple(shape)[0], 0),), shape)
     if index.__class__ is slice and shape:
@@ -337,15 +341,13 @@ def _part(x, index):
 
 
 _MOST_WAYS, _NOTHING = 1 << 14, (-1, 0, (), (), 0, False)
+native.give(basic=_basic, basic_op=basic_index.op)
+_basic = native.form("basic", _basic)
 
 
 def getitem(x, index):
     """``x[index]``: a view for ints (integer tensors of rank 0, too), slices, None and Ellipsis; a copy as soon as any other tensor, a list or mask takes part."""
-    view = None
-    if (index.__class__ is int or index.__class__ is slice) and x.__class__ is Tensor and not x._rg and foreign.early is None and symbols.tracing is None:
-        view = _part(x, index)
-    if view is None:
-        view = _basic(x, index)
+    view = _basic(x, index)
     if view is not None:
         return view
     if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device \

@@ -17,7 +17,7 @@ from .views import _numbers, owned
 
 
 # -- order of dimensions ----------------------------------------------------------------------------------------------------------------
-@composite("movedim", complex=True, aliases=("moveaxis",), numpy=np.moveaxis, samples=lambda: [
+@composite("movedim", complex=True, seen=True, aliases=("moveaxis",), numpy=np.moveaxis, samples=lambda: [
     ((_values(2, 3, 4), 0, 2), {}), ((_values(2, 3, 4), (0, 1), (-1, 0)), {})])
 def movedim(input, source, destination):
     """Dimensions ``source`` (an int or several) at the positions ``destination``; the others keep their order."""

@@ -113,8 +113,12 @@ def split(tensor, split_size_or_sections, dim=0):
     if step < 0 or step == 0 and size:
         raise RuntimeError(f"split expects split_size be non-negative, but got split_size={step}" if step < 0 else
                            f"split_size can only be 0 if dimension size is 0, but got dimension size of {size}")
-    count = max(1, -(-size // step)) if step else 1
-    return _pieces("Split", tensor, d, [min(step, size - i * step) for i in range(count)])
+    return _pieces("Split", tensor, d, _lengths(size, step))
+
+
+def _lengths(size, step):
+    """Those of pieces of length ``step``, of which the last may be shorter."""
+    return (step,) * (size // step) + ((size % step,) if size % step else ()) if size else (0,)
 
 
 @composite("unsafe_split", complex=True)
@@ -132,7 +136,7 @@ def chunk(input, chunks, dim=0):
         raise RuntimeError("chunk expects at least a 1-dimensional tensor")
     d = wrap_dim(dim, len(input.shape))
     size = input.shape[d]
-    return split(input, -(-size // chunks), d) if size else _pieces("SplitWithSizes", input, d, [0] * chunks)
+    return _pieces("Split", input, d, _lengths(size, -(-size // chunks))) if size else _pieces("SplitWithSizes", input, d, [0] * chunks)
 
 
 @composite("unsafe_chunk", complex=True)
@@ -192,7 +196,7 @@ def _whole(shape, d):
     return tuple([(0, 1, s) for s in tuple(shape)[:d]]) if d else ()
 
 
-@composite("narrow", complex=True)
+@composite("narrow", complex=True, seen=True)
 def narrow(input, dim, start, length):
     """The view of ``length`` elements of dimension ``dim`` from ``start`` on."""
     if not input.shape:
@@ -211,7 +215,7 @@ def narrow(input, dim, start, length):
     return basic_index(input, (*_whole(input.shape, d), (start, 1, length)), input.shape)
 
 
-@composite("select", complex=True)
+@composite("select", complex=True, seen=True)
 def select(input, dim, index):
     """The view at position ``index`` of dimension ``dim``."""
     if not input.shape:

@@ -59,7 +59,7 @@ def _seen_as(input, shape, strides, rows):
     return r
 
 
-@composite("view", complex=True)
+@composite("view", complex=True, seen=True)
 def view_(input, *size, dtype=None):
     """The same memory in another shape (one size may be -1), or reinterpreted as another dtype of the same width."""
     if dtype is not None or (len(size) == 1 and isinstance(size[0], dt.dtype)):
@@ -98,7 +98,7 @@ def _bitcast_geometry(input, dtype):
     return (*shape[:-1], shape[-1] // k), (*[s // k for s in strides[:-1]], 1), offset // k
 
 
-@composite("reshape", complex=True)
+@composite("reshape", complex=True, seen=True)
 def reshape(input, *shape):
     """The elements in another shape: a view when the strides allow it, else a copy."""
     size, strides, rows = _layout(input.shape, input._strides, input._numel, _numbers(shape))
@@ -211,7 +211,7 @@ def _reversed_dimensions(self):
     elif self.ndim != 2 and first_time("T"):
         warn("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw an error in a future release. "
              "Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.")
-    return self.permute(*range(self.ndim - 1, -1, -1))
+    return _permute(self, tuple(range(self.ndim - 1, -1, -1)))
 
 
 Tensor.T = property(_reversed_dimensions)
@@ -266,7 +266,7 @@ Tensor.expand = expand
 Tensor.expand_as = lambda self, other: expand(self, other.shape)
 
 
-@composite("broadcast_to", complex=True)
+@composite("broadcast_to", complex=True, seen=True)
 def broadcast_to(input, *size):
     """``expand`` under NumPy's name."""
     return expand(input, *size)
@@ -281,7 +281,7 @@ def _squeeze(input, dims, old):
 _squeeze.op.grad_name = "SqueezeBackward0"
 
 
-@composite("squeeze", complex=True)
+@composite("squeeze", complex=True, seen=True)
 def squeeze(input, dim=None, *more):
     """Without dimensions of size 1 (all, or those given)."""
     rank = len(input.shape)
@@ -309,7 +309,7 @@ def _merged(shape, start_dim, end_dim):
     return (*shape[:a], prod(shape[a:b + 1]), *shape[b + 1:]) if a < b else None
 
 
-@composite("flatten", complex=True)
+@composite("flatten", complex=True, seen=True)
 def flatten(input, start_dim=0, end_dim=-1):
     """Dimensions ``start_dim..end_dim`` merged into one."""
     if not input.shape:
@@ -318,13 +318,13 @@ def flatten(input, start_dim=0, end_dim=-1):
     return input if shape is None else reshape(input, shape)
 
 
-@composite("ravel", complex=True)
+@composite("ravel", complex=True, seen=True)
 def ravel(input):
     """One dimension."""
     return contiguous(input).reshape(-1)
 
 
-@composite("unflatten", complex=True)
+@composite("unflatten", complex=True, seen=True)
 def unflatten(input, dim, sizes):
     """Dimension ``dim`` split into ``sizes``."""
     d = wrap_dim(dim, len(input.shape))

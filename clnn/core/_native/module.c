@@ -73,6 +73,8 @@ static PyMethodDef methods[] = {
     {"attach", attach, METH_VARARGS, "attach(count, masks, needed, always): entries.attach of operators with such parameters"},
     {"spliced", (PyCFunction)(void (*)(void))spliced, METH_FASTCALL, "splice._again"},
     {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, "tensor.view_of"},
+    {"recalled", (PyCFunction)(void (*)(void))recalled, METH_FASTCALL, "seen.recalled"},
+    {"basic", (PyCFunction)(void (*)(void))basic, METH_FASTCALL, "indexing._basic"},
     {"apart", apart, METH_O, "splice._apart"},
     {"kind", (PyCFunction)(void (*)(void))kind, METH_FASTCALL, "splice._kind"},
     {"brief", (PyCFunction)(void (*)(void))brief, METH_FASTCALL, "dispatch.record_briefly"},

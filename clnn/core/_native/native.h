@@ -9,7 +9,11 @@
 #include <structmember.h>
 
 #ifdef Py_GIL_DISABLED
-#error "these functions rely on the interpreter's lock"
+#error "these functions rely on the interpreter's lock"/* views.c */
+PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
+
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
@@ -38,14 +42,16 @@
     X(acquire) X(release) X(peek) X(err_dirty) X(last) X(tended) X(run) X(failed) X(buffer) X(is_complex) X(itemsize) X(_rg) X(append) \
     X(active_bytes) X(eager) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
-    X(_leaf_hooks) X(_known) X(_pairs) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look)
+    X(_leaf_hooks) X(_known) X(_pairs) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
+    X(_views) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
     X(launch) X(node) X(repeat) X(shared) X(config) X(plain) X(realize) X(describe_alike) X(Recipe_run) X(Prepared_run) X(Memory_alloc) X(LEFT) X(Missed) \
     X(recent) X(recorder) X(dispatch) X(packed) X(real) X(most_nodes) X(most_leaves) X(record_briefly) X(record_alike) \
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
-    X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record) X(fewest)
+    X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
+    X(basic) X(basic_op)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -144,7 +150,10 @@ PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* tape.c */
 int ready_tape(void);
 PyObject *attach(PyObject *module, PyObject *args);
-PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *spliced(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* views.c */
+PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a call leaves on the tape (entries.attach), and views (tensor.view_of). */
+/* What a call leaves on the tape: entries.attach, splice._again. */
 #include "native.h"
 
 enum { MOST = 32 };                         /* operands of an operator whose entry is made here */
@@ -347,64 +347,4 @@ PyObject *spliced(PyObject *module, PyObject *const *args, Py_ssize_t n)
 int ready_tape(void)
 {
     return PyType_Ready(&Attach_type);
-}
-
-/* -- views ------------------------------------------------------------------------------------------------------------------------- */
-
-/* The version of what ``t`` shares with others. */
-static PyObject *version_of(PyObject *own, PyObject *storage)
-{
-    int counted = own == Py_None ? 0 : PyObject_IsTrue(own);
-    return counted < 0 ? NULL : PyObject_GetAttr(counted ? own : storage, s_version);
-}
-
-/* What a view knows of its base while gradients may be recorded. */
-static int set_base(PyObject *t, PyObject *base, PyObject *own, PyObject *recording)
-{
-    PyObject *version = version_of(own, AT(t, Tensor__storage)), *first = version == NULL ? NULL : PyObject_GetAttr(base, s__base), *got;
-    int failed = first == NULL || PyObject_SetAttr(t, s__view_version, version) || PyObject_SetAttr(t, s__base, first == Py_None ? base : first);
-    if (!failed && first != Py_None) {
-        PyObject *origin = PyObject_GetAttr(base, s__origin);
-        failed = origin == NULL || (origin != Py_None && PyObject_SetAttr(t, s__origin, origin));
-        Py_XDECREF(origin);
-    }
-    int smooth = failed ? -1 : is_set(AT(t, Tensor_dtype), s_differentiable), on = smooth < 0 ? -1 : PyObject_IsTrue(recording);
-    if (smooth > 0 && !on) {
-        int inside = is_set(the_state, s_inference);
-        PyObject *tracked = inside < 0 ? NULL : PyObject_GetAttr(base, s__rg);
-        failed = tracked == NULL || PyObject_SetAttr(t, s__origin, inside ? s_inference : s_no_grad) || PyObject_SetAttr(t, s__rg, tracked);
-        Py_XDECREF(tracked);
-    } else if (smooth > 0 && on > 0) {
-        int tracked = is_set(base, s__rg);
-        failed = tracked < 0;
-        if (!tracked) {
-            got = PyObject_CallFunctionObjArgs(the_watch, first == Py_None ? base : first, t, NULL);
-            failed = got == NULL;
-            Py_XDECREF(got);
-        }
-    }
-    Py_XDECREF(version), Py_XDECREF(first);
-    return failed || smooth < 0 || on < 0 ? -1 : 0;
-}
-
-/* view_of(base, shape, strides, offset, numel, dense, dtype=None): tensor.view_of */
-PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n)
-{
-    if (n < 6 || n > 7)
-        return PyErr_Format(PyExc_TypeError, "view_of() takes a tensor, shape, strides, offset, number of elements, density and dtype");
-    PyObject *base = args[0];
-    int good = simple(base);
-    if (good <= 0)
-        return good < 0 ? NULL : PyObject_Vectorcall(the_view_of, args, n, NULL);
-    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : PyObject_GetAttr(base, s__ver), *recording = own == NULL ? NULL : PyObject_GetAttr(the_state, s_grad);
-    int failed = recording == NULL;
-    if (!failed) {
-        put(t, Tensor__storage, AT(base, Tensor__storage)), put(t, Tensor_shape, args[1]), put(t, Tensor__strides, args[2]), put(t, Tensor__offset, args[3]);
-        put(t, Tensor_dtype, n < 7 || args[6] == Py_None ? AT(base, Tensor_dtype) : args[6]), put(t, Tensor__numel, args[4]), put(t, Tensor__dense, args[5]);
-        failed = (own != Py_None && PyObject_SetAttr(t, s__ver, own)) || (recording != Py_None && set_base(t, base, own, recording));
-    }
-    Py_XDECREF(own), Py_XDECREF(recording);
-    if (failed)
-        Py_CLEAR(t);
-    return t;
 }
