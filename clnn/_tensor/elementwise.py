@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core import dtype as dt
+from ..core import native
 from .dispatch import (_INTEGER, _promoted, broadcast, elementwise_call, plain, promote, record_briefly, record_elementwise, record_in_layout, record_laid,
                        record_pair)
 from .foreign import NoStrides, without_kernels
@@ -37,12 +38,61 @@ def _wrong(op, *args):
                      f"({', '.join(op.params)}) with at least one Tensor")
 
 
+def swift_unary(op, known):
+    """What most calls come to, in few steps; None for all others. ``known``: {(dtype, whether it has no dimensions): (compute dtype, result dtype)}."""
+    expr = op.expr
+
+    def swift(input):
+        got = known.get((input.dtype, not input.shape)) if input.__class__ in plain and input._dense else None
+        r = record_briefly(expr, got[0], got[1], input, None, 0) if got is not None else None
+        if r is not None and input._rg and state.grad:
+            op.attach(op, r, (input,))
+        return r
+    return swift if native.built is None else native.built.swift(op, known, 1)
+
+
+def swift_binary(op):
+    """The same for two operands, the first of which is no number."""
+    expr, number = op.expr, op.number
+
+    def swift(a, b):
+        if a.__class__ not in plain or not a._dense:
+            return None
+        other = b.__class__
+        if other is float:
+            kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), dt._default_float.index * 3), 1
+        elif other is int:
+            kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), _INTEGER), 1
+        elif other in plain and b._dense and a.shape == b.shape and a._storage.device is b._storage.device:
+            kind = 2 if a.shape else 1
+            kinds, place = (a.dtype.index * 3 + kind, b.dtype.index * 3 + kind), 2
+        else:
+            return None
+        got = _promoted.get((number, kinds))
+        if got is None:
+            return None
+        r = record_briefly(expr, got[0], got[1], a, b, place)
+        if r is not None and state.grad and (a._rg or place == 2 and b._rg):
+            op.attach(op, r, (a, b))
+        return r
+    return swift if native.built is None else native.built.swift(op, _promoted, 2)
+
+
+native.give(dtypes=vars(dt), integer=_INTEGER)
+native.know(dt.dtype)
+
+
 def unary(op):
-    expr, known = op.expr, {}
+    known = {}
+    expr, swift = op.expr, swift_unary(op, known)
     dt.default_listeners.append(known.clear)
 
     @answers
     def call(input, *, out=None):
+        if out is None:
+            r = swift(input)
+            if r is not None:
+                return r
         try:
             got = known.get((input.dtype, not input.shape))
         except AttributeError:
@@ -51,7 +101,7 @@ def unary(op):
                 return got
             raise _wrong(op, input) from None
         if got is not None and out is None and input.__class__ in plain:
-            r = record_briefly(expr, got[0], got[1], input, None, 0) if input._dense else record_laid(op, got[0], got[1], (input,))
+            r = None if input._dense else record_laid(op, got[0], got[1], (input,))
             if r is not None:
                 if input._rg and state.grad:
                     op.attach(op, r, (input,))
@@ -110,28 +160,14 @@ _OF_NUMBERS = frozenset(("_add", "_sub", "mul", "true_divide", "floor_divide", "
 
 
 def binary(op):
-    expr, number, (first_name, second_name) = op.expr, op.number, op.params
+    expr, number, swift, (first_name, second_name) = op.expr, op.number, swift_binary(op), op.params
 
     @answers
     def call(a, b, out=None):
-        if a.__class__ in plain and a._dense and out is None:           # what most calls are, in fewer steps
-            other = b.__class__
-            if other is float:
-                kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), dt._default_float.index * 3), 1
-            elif other is int:
-                kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), _INTEGER), 1
-            elif other in plain and b._dense and a.shape == b.shape and a._storage.device is b._storage.device:
-                kind = 2 if a.shape else 1
-                kinds, place = (a.dtype.index * 3 + kind, b.dtype.index * 3 + kind), 2
-            else:
-                kinds = None
-            got = _promoted.get((number, kinds))
-            if got is not None:
-                r = record_briefly(expr, got[0], got[1], a, b, place)
-                if r is not None:
-                    if state.grad and (a._rg or place == 2 and b._rg):
-                        op.attach(op, r, (a, b))
-                    return r
+        if out is None:
+            r = swift(a, b)
+            if r is not None:
+                return r
         try:
             if isinstance(b, Tensor):
                 if isinstance(a, Tensor):

@@ -361,29 +361,43 @@ def getitem(x, index):
     return REGISTRY["_index"].fn(base, indices)
 
 
+def _place(x, index):
+    """(shape, strides, offset, number of elements) of the region that an index of ints, slices, None and an Ellipsis means; None where it is anything else."""
+    index = index if index.__class__ is tuple else (index,)
+    for i in index:
+        if i.__class__ is not int and i.__class__ is not slice and i is not None and i is not Ellipsis:
+            return None
+    spec = _plain(index, x.shape)
+    if spec is None:
+        return None
+    sizes, steps, offset = region(spec, x.shape, x._strides, x._offset)
+    return Size(sizes), steps, offset, math.prod(sizes)
+
+
+native.give(place=_place)
+_place = native.form("place", _place)
+
+
 def _put(x, index, value) -> bool:
     """``x[index] = value`` for most indices of ints and slices and most values, without a view; False where it is anything else."""
-    kind, dtype, shape = value.__class__, x.dtype, x.shape
+    kind, dtype = value.__class__, x.dtype
     if kind is Tensor:
         if value.dtype is not dtype:
             return False
     elif kind is not float and kind is not int and kind is not bool:
         return False
-    index = index if index.__class__ is tuple else (index,)
-    for i in index:
-        if i.__class__ is not int and i.__class__ is not slice and i is not None and i is not Ellipsis:
-            return False
-    spec = _plain(index, shape)
-    if spec is None or not x._numel or x._storage.device.kind == "meta":
+    if not x._numel or x._storage.device.kind == "meta":
         return False
-    sizes, steps, offset = region(spec, shape, x._strides, x._offset)
-    numel = math.prod(sizes)
+    found = _place(x, index)
+    if found is None:
+        return False
+    sizes, steps, offset, numel = found
     if not numel or numel == x._numel or 0 in steps:
         return False
     if kind is not Tensor:
         check_written(value, dtype)
         value = value != 0 if dtype is dt.bool_ else value
-    return put(x, Size(sizes), steps, offset, numel, value)
+    return put(x, sizes, steps, offset, numel, value)
 
 
 def _as_number(value, x):

@@ -6,6 +6,7 @@ import math
 import sys
 
 from ..core import dtype as dt
+from ..core import native
 from ..core.shape import is_contiguous
 from ..core.warn import warn
 from ..graph import store
@@ -125,6 +126,21 @@ def freeze(target: Tensor, result: Tensor, since: int | None) -> None:
             stack.extend(e[0] for e in node.edges if e is not None)
 
 
+def _replaced(target, result) -> bool:
+    """:func:`apply_inplace` of what most calls give: a pending result for all of the target's memory, without a history. False, with nothing done, elsewhere."""
+    if state.grad and (target._rg or result._rg) or target.__class__ not in plain or result.__class__ is not Tensor or result.shape != target.shape \
+            or not rebind(target, result):
+        return False
+    owner = target._base if target._base is not None else target
+    if owner._rg and "_views" in owner._all:
+        wake(owner)
+    return True
+
+
+native.give(wake=wake)
+_replaced = native.form("replaced", _replaced)
+
+
 def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None = None) -> Tensor:
     """Make ``target`` hold ``result``.
 
@@ -135,10 +151,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     """
     if result.__class__ is not Tensor:
         result._check_fits(target, name)
-    elif not (state.grad and (target._rg or result._rg)) and target.__class__ in plain and result.shape == target.shape and rebind(target, result):
-        owner = target._base if target._base is not None else target     # what most calls are
-        if owner._rg and "_views" in owner._all:
-            wake(owner)
+    elif _replaced(target, result):
         return target
     elif result._storage.node is not None and part_of_memory(target) and result.dtype is target.dtype and result.shape == target.shape:
         box = [result]
@@ -377,6 +390,10 @@ def refuse_overlap(target: Tensor, inputs, whole=False) -> None:
             if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (whole or mine != theirs or _steps(t) != _steps(target)):
                 raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                                    "Please clone() the tensor before performing the operation.")
+
+
+native.give(refuse_overlap=refuse_overlap)
+refuse_overlap = native.form("refuse_overlap", refuse_overlap)
 
 
 def own_results(results, given) -> None:

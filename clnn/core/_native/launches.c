@@ -117,11 +117,11 @@ static int counted_down(PyObject *cost)     /* whether a launch of this cost run
     return 1;
 }
 
-/* Launch in the calling thread, where that is known to be short; the device's lock is held. 0: Python has to look at it. */
+/* Launch in the calling thread, where that is known to be short; the device's lock is held. 0: Python has to look at it. ``side``: None without such a way. */
 static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
 {
     PyObject *way = AT(prepared, Prepared_twin), *cost = AT(prepared, Prepared_cost), *event;
-    if (cost == Py_None || AT(way, Prepared_sizes) == Py_None)
+    if (side == Py_None || cost == Py_None || AT(way, Prepared_sizes) == Py_None)
         return 0;
     int calm = PyDict_GetItem(state, s_last) == AT(side, Inline_done) ? counted_down(cost) : 0;
     if (calm <= 0)
@@ -141,9 +141,9 @@ static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, 
 static int launched_there(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
 {
     PyObject *cost = AT(prepared, Prepared_cost), *queue = PyDict_GetItem(state, s_queue), *event, *less;
-    if (AT(prepared, Prepared_sizes) == Py_None || AT(prepared, Prepared_checked) == Py_True || queue == NULL)
+    if (AT(prepared, Prepared_sizes) == Py_None || queue == NULL || (side != Py_None && AT(prepared, Prepared_checked) == Py_True))
         return 0;
-    if (cost != Py_None) {
+    if (side != Py_None && cost != Py_None) {
         long left = PyLong_AsLong(AT(cost, Cost_skip));
         if (left <= 0)
             return 0;
@@ -151,7 +151,8 @@ static int launched_there(PyObject *prepared, PyObject *device, PyObject *state,
             return -1;
         change(cost, Cost_skip, less);
     }
-    change(side, Inline_short, Py_NewRef(Py_False));
+    if (side != Py_None)
+        change(side, Inline_short, Py_NewRef(Py_False));
     if ((event = enqueue(prepared, device, state, queue, picked, numbers)) == NULL)
         return -1;
     int failed = PyDict_SetItem(state, s_last, event);
@@ -172,7 +173,8 @@ static int held(PyObject *lock, PyObject *how)              /* take or release a
     return got == NULL ? -1 : 0;
 }
 
-/* Whether launches on a device may go this way: no one listens, nothing waits, no array looks into memory. ``side``: its way of short launches, borrowed. */
+/* Whether launches on a device may go this way: no one listens, nothing waits, no array looks into memory. ``side``: its way of short launches or
+   None, borrowed. */
 static int usual(PyObject *state, PyObject **side)
 {
     int quiet = unheard();
@@ -180,7 +182,7 @@ static int usual(PyObject *state, PyObject **side)
     *side = PyDict_GetItem(state, s_inline);
     if (quiet < 0)
         return -1;
-    return quiet && !PyObject_IsTrue(AT(the_config, Config_debug)) && !PyDict_GET_SIZE(the_shared) && *side != NULL && IS(*side, Inline) && waiting != NULL
+    return quiet && !PyObject_IsTrue(AT(the_config, Config_debug)) && !PyDict_GET_SIZE(the_shared) && *side != NULL && (*side == Py_None || IS(*side, Inline)) && waiting != NULL
         && !PyObject_IsTrue(waiting);
 }
 

@@ -74,6 +74,11 @@ static PyMethodDef methods[] = {
     {"spliced", (PyCFunction)(void (*)(void))spliced, METH_FASTCALL, "splice._again"},
     {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, "tensor.view_of"},
     {"recalled", (PyCFunction)(void (*)(void))recalled, METH_FASTCALL, "seen.recalled"},
+    {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
+    {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},
+    {"replaced", (PyCFunction)(void (*)(void))replaced, METH_FASTCALL, "inplace._replaced"},
+    {"refuse_overlap", (PyCFunction)(void (*)(void))refuse_overlap, METH_FASTCALL, "inplace.refuse_overlap"},
+    {"known_call", (PyCFunction)(void (*)(void))known_call, METH_FASTCALL, "splice._known_call"},
     {"basic", (PyCFunction)(void (*)(void))basic, METH_FASTCALL, "indexing._basic"},
     {"apart", apart, METH_O, "splice._apart"},
     {"kind", (PyCFunction)(void (*)(void))kind, METH_FASTCALL, "splice._kind"},
@@ -93,7 +98,7 @@ PyMODINIT_FUNC PyInit__native(void)
 #define X(n) if ((s_##n = PyUnicode_InternFromString(#n)) == NULL) return NULL;
     NAMES(X)
 #undef X
-    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape())
+    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape() || ready_calls())
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
     if (made_module != NULL && PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)))

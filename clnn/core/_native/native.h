@@ -13,11 +13,18 @@
 PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* calls.c */
+int ready_calls(void);
+PyObject *swift(PyObject *module, PyObject *args);
+PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
-    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded)
+    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype)
 #define SLOTS(X) \
     X(Expr, failing) X(Expr, longs) \
     X(Tensor, _storage) X(Tensor, shape) X(Tensor, _strides) X(Tensor, _offset) X(Tensor, dtype) X(Tensor, _numel) X(Tensor, _dense) \
@@ -33,7 +40,7 @@ PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
     X(OpNode, seq) X(OpNode, edges) X(OpNode, outs) X(OpNode, op) X(OpNode, values) X(OpNode, versions) X(OpNode, metas) X(OpNode, keeps) \
     X(SplicedNode, seq) X(SplicedNode, edges) X(SplicedNode, outs) X(SplicedNode, template) X(SplicedNode, operands) X(SplicedNode, versions) \
     X(SplicedNode, kept) X(SplicedNode, owners) X(SplicedNode, nodes) X(SplicedNode, source) \
-    X(Template, recipe) X(Template, single) X(Template, wanted) X(Template, reached) X(Template, roots) X(Template, kept) \
+    X(Template, recipe) X(Template, single) X(Template, wanted) X(Template, reached) X(Template, roots) X(Template, kept) X(Template, draws) X(dtype, index) \
     X(AccumulateGrad, seq) X(AccumulateGrad, edges) X(AccumulateGrad, outs) X(AccumulateGrad, variable) \
     X(_Known, launch) X(_Known, picks) X(_Launch, prepared) X(_Launch, places) X(_Launch, moved) \
     X(Recorded, recipe) X(Recorded, op) X(Recorded, places) X(Recorded, values) X(Recorded, label)
@@ -43,7 +50,7 @@ PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
     X(active_bytes) X(eager) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
     X(_leaf_hooks) X(_known) X(_pairs) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
-    X(_views) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
+    X(_views) X(_default_float) X(number) X(pushing) X(modes) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -51,7 +58,7 @@ PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
     X(recent) X(recorder) X(dispatch) X(packed) X(real) X(most_nodes) X(most_leaves) X(record_briefly) X(record_alike) \
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
-    X(basic) X(basic_op)
+    X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -130,6 +137,12 @@ static inline int simple(PyObject *tensor)                                      
     return IS(tensor, Tensor) ? 1 : PySet_Contains(the_plain, (PyObject *)Py_TYPE(tensor));
 }
 
+static inline int is_tracked(PyObject *t)                                       /* whether what is made of ``t`` leaves an entry on the tape */
+{
+    int grad = is_set(the_state, s_grad);
+    return grad <= 0 ? grad : is_set(t, s__rg);
+}
+
 /* launches.c */
 PyObject *run_recipe(PyObject *recipe, PyObject *buffers);
 PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n);
@@ -155,5 +168,12 @@ PyObject *spliced(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* calls.c */
+int ready_calls(void);
+PyObject *swift(PyObject *module, PyObject *args);
+PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 #endif

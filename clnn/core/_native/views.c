@@ -84,13 +84,6 @@ static int unwatched(void)
     return early == NULL || tracing == NULL ? -1 : early == Py_None && tracing == Py_None;
 }
 
-/* Whether a view of ``t`` leaves an entry on the tape. */
-static int is_tracked(PyObject *t)
-{
-    int grad = is_set(the_state, s_grad);
-    return grad <= 0 ? grad : is_set(t, s__rg);
-}
-
 /* Leave the entry of ``op`` over (t, *values), which shows ``label``. */
 static int leave_entry(PyObject *op, PyObject *view, PyObject *t, PyObject *values, PyObject *label)
 {
@@ -317,28 +310,65 @@ static PyObject *view_region(PyObject *x, Region *r)
     return view;
 }
 
+/* Read what a region is taken of. */
+static int start_region(Region *r, PyObject *x, int tracked)
+{
+    r->rank = r->at = r->entries = 0, r->dims = (int)PyTuple_GET_SIZE(AT(x, Tensor_shape)), r->label = s_AliasBackward0;
+    r->offset = PyLong_AsSsize_t(AT(x, Tensor__offset)), r->spec = tracked ? PyList_New(0) : NULL;
+    return (tracked && r->spec == NULL) || (r->offset == -1 && PyErr_Occurred()) || read_numbers(AT(x, Tensor_shape), r->old_sizes)
+        || read_numbers(AT(x, Tensor__strides), r->old_steps) ? -1 : 0;
+}
+
+/* Whether regions of ``x`` are worked out here. */
+static int has_regions(PyObject *x)
+{
+    int good = unwatched();
+    if (good > 0)
+        good = simple(x);
+    if (good > 0)
+        good = PyTuple_GET_SIZE(AT(x, Tensor_shape)) <= MOST_DIMS && PyTuple_GET_SIZE(AT(x, Tensor__strides)) == PyTuple_GET_SIZE(AT(x, Tensor_shape));
+    return good;
+}
+
 /* basic(x, index): indexing._basic */
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     if (n != 2)
         return PyErr_Format(PyExc_TypeError, "basic() takes a tensor and an index");
     PyObject *x = args[0], *view = NULL;
-    int good = unwatched(), tracked = 0;
-    if (good > 0)
-        good = simple(x);
-    if (good > 0 && (PyTuple_GET_SIZE(AT(x, Tensor_shape)) > MOST_DIMS || PyTuple_GET_SIZE(AT(x, Tensor__strides)) != PyTuple_GET_SIZE(AT(x, Tensor_shape))))
-        good = 0;
-    if (good > 0 && (tracked = is_tracked(x)) < 0)
-        good = -1;
-    if (good > 0) {
+    int good = has_regions(x), tracked = good > 0 ? is_tracked(x) : 0;
+    if (good < 0 || tracked < 0)
+        return NULL;
+    if (good) {
         Region r;
-        r.rank = r.at = r.entries = 0, r.dims = (int)PyTuple_GET_SIZE(AT(x, Tensor_shape)), r.label = s_AliasBackward0;
-        r.spec = tracked ? PyList_New(0) : NULL, r.offset = PyLong_AsSsize_t(AT(x, Tensor__offset));
-        if ((tracked && r.spec == NULL) || (r.offset == -1 && PyErr_Occurred()) || read_numbers(AT(x, Tensor_shape), r.old_sizes) || read_numbers(AT(x, Tensor__strides), r.old_steps))
+        if (start_region(&r, x, tracked))
             good = -1;
         if (good > 0 && (good = take_region(&r, args[1])) > 0)
             good = (view = view_region(x, &r)) == NULL ? -1 : 1;
         Py_XDECREF(r.spec);
     }
     return good ? view : PyObject_Vectorcall(the_basic, args, 2, NULL);
+}
+
+/* place(x, index): indexing._place */
+PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2)
+        return PyErr_Format(PyExc_TypeError, "place() takes a tensor and an index");
+    int good = has_regions(args[0]);
+    Region r;
+    if (good > 0 && start_region(&r, args[0], 0))
+        good = -1;
+    if (good > 0)
+        good = take_region(&r, args[1]);
+    if (good <= 0)
+        return good < 0 ? NULL : PyObject_Vectorcall(the_place, args, 2, NULL);
+    Py_ssize_t count = 1;
+    for (int i = 0; i < r.rank; i++)
+        count *= r.sizes[i];
+    PyObject *sizes = tuple_of(r.sizes, r.rank), *shape = sizes == NULL ? NULL : PyObject_CallOneArg(the_Size, sizes), *strides = tuple_of(r.steps, r.rank), *got = NULL;
+    if (shape != NULL && strides != NULL)
+        got = Py_BuildValue("(OOnn)", shape, strides, r.offset, count);
+    Py_XDECREF(sizes), Py_XDECREF(shape), Py_XDECREF(strides);
+    return got;
 }

@@ -1,0 +1,296 @@
+/* The whole of a call in the usual case: elementwise operators, in-place results, functions that are one entry of the tape. */
+#include "native.h"
+
+/* -- elementwise operators ---------------------------------------------------------------------------------------------------------- */
+
+/* ``swift`` of an operator with one or two operands (see elementwise.swift_unary, swift_binary): called with these, it gives a tensor or None. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *op, *expr, *number, *known, *attach;      /* known: what follows from the kinds of the operands */
+    int operands;
+} Swift;
+
+static long kind_of(PyObject *t)                        /* of a tensor, see dispatch.promote */
+{
+    return PyLong_AsLong(AT(AT(t, Tensor_dtype), dtype_index)) * 3 + (PyTuple_GET_SIZE(AT(t, Tensor_shape)) ? 2 : 1);
+}
+
+/* (compute dtype, result dtype), borrowed; NULL without an error where they are not known. */
+static PyObject *promoted(Swift *self, PyObject *first, PyObject *second)
+{
+    PyObject *kinds = PyTuple_Pack(2, first, second), *key = kinds == NULL ? NULL : PyTuple_Pack(2, self->number, kinds), *found = NULL;
+    if (key != NULL)
+        found = PyDict_GetItemWithError(self->known, key);
+    Py_XDECREF(kinds), Py_XDECREF(key);
+    return found;
+}
+
+/* The same for one operand. */
+static PyObject *promoted_alone(Swift *self, PyObject *a)
+{
+    PyObject *key = PyTuple_Pack(2, AT(a, Tensor_dtype), PyTuple_GET_SIZE(AT(a, Tensor_shape)) ? Py_False : Py_True), *found = NULL;
+    if (key != NULL)
+        found = PyDict_GetItemWithError(self->known, key);
+    Py_XDECREF(key);
+    return found;
+}
+
+/* The dtypes of a call and, in ``place``, what its second operand is, as dispatch.record_briefly takes it. */
+static PyObject *told_of(Swift *self, PyObject *const *args, long *place)
+{
+    PyObject *a = args[0], *b, *first, *second, *found;
+    if (self->operands == 1)
+        return *place = 0, promoted_alone(self, a);
+    b = args[1];
+    if (PyFloat_CheckExact(b) || PyLong_CheckExact(b)) {
+        PyObject *common = variable(the_dtypes, s__default_float);
+        if (common == NULL)
+            return NULL;
+        *place = 1;
+        second = PyFloat_CheckExact(b) ? PyLong_FromLong(PyLong_AsLong(AT(common, dtype_index)) * 3) : Py_NewRef(the_integer);
+    } else {
+        int good = simple(b);
+        if (good <= 0 || AT(b, Tensor__dense) != Py_True || AT(AT(a, Tensor__storage), Storage_device) != AT(AT(b, Tensor__storage), Storage_device))
+            return NULL;
+        if (AT(a, Tensor_shape) != AT(b, Tensor_shape) && PyObject_RichCompareBool(AT(a, Tensor_shape), AT(b, Tensor_shape), Py_EQ) != 1)
+            return NULL;
+        *place = 2;
+        second = PyLong_FromLong(kind_of(b));
+    }
+    first = PyLong_FromLong(kind_of(a));
+    found = first == NULL || second == NULL ? NULL : promoted(self, first, second);
+    Py_XDECREF(first), Py_XDECREF(second);
+    return found;
+}
+
+static PyObject *swift_call(PyObject *callable, PyObject *const *args, size_t given, PyObject *names)
+{
+    Swift *self = (Swift *)callable;
+    if (PyVectorcall_NARGS(given) != self->operands || names != NULL)
+        return PyErr_Format(PyExc_TypeError, "takes %d operands", self->operands);
+    PyObject *a = args[0], *b = self->operands > 1 ? args[1] : Py_None, *found, *result, *place;
+    long beside = 0;
+    int good = simple(a);
+    if (good > 0)
+        good = PyObject_TypeCheck(AT(a, Tensor__storage), Storage_type) && AT(a, Tensor__dense) == Py_True;
+    if (good > 0 && self->operands > 1 && simple(b) > 0)
+        good = PyObject_TypeCheck(AT(b, Tensor__storage), Storage_type);
+    if (good <= 0 || (found = told_of(self, args, &beside)) == NULL)
+        return good < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    if ((place = PyLong_FromLong(beside)) == NULL)
+        return NULL;
+    PyObject *what[] = {self->expr, PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), a, b, place};
+    result = brief(NULL, what, 6);
+    Py_DECREF(place);
+    if (result == NULL || result == Py_None)
+        return result;
+    int tracked = is_tracked(a);
+    if (!tracked && beside == 2)
+        tracked = is_tracked(b);
+    if (tracked > 0) {
+        PyObject *values = self->operands > 1 ? PyTuple_Pack(2, a, b) : PyTuple_Pack(1, a), *args[] = {self->op, result, values}, *got = NULL;
+        if (values != NULL)
+            got = PyObject_Vectorcall(self->attach, args, 3, NULL);
+        tracked = got == NULL ? -1 : 1;
+        Py_XDECREF(values), Py_XDECREF(got);
+    }
+    if (tracked < 0)
+        Py_CLEAR(result);
+    return result;
+}
+
+static PyTypeObject Swift_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "clnn.core._native.Swift", .tp_basicsize = sizeof(Swift), .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Swift, call), .tp_call = PyVectorcall_Call,
+};
+
+/* swift(op, known, operands): lives as long as the operator, which is for ever */
+PyObject *swift(PyObject *module, PyObject *args)
+{
+    PyObject *op, *known;
+    int operands;
+    if (!PyArg_ParseTuple(args, "OO!i", &op, &PyDict_Type, &known, &operands))
+        return NULL;
+    Swift *new = PyObject_New(Swift, &Swift_type);
+    if (new == NULL)
+        return NULL;
+    new->call = swift_call, new->operands = operands, new->op = Py_NewRef(op), new->known = Py_NewRef(known);
+    new->expr = PyObject_GetAttr(op, s_expr), new->number = PyObject_GetAttr(op, s_number), new->attach = PyObject_GetAttr(op, s_attach);
+    if (new->expr == NULL || new->number == NULL || new->attach == NULL)
+        Py_CLEAR(new);
+    return (PyObject *)new;
+}
+
+int ready_calls(void)
+{
+    return PyType_Ready(&Swift_type);
+}
+
+/* -- results in place --------------------------------------------------------------------------------------------------------------- */
+
+/* Whether ``result`` is all that ``target`` shall hold, and pending: writing.rebind. */
+static int rebindable(PyObject *target, PyObject *result)
+{
+    PyObject *st = AT(target, Tensor__storage), *src = AT(result, Tensor__storage);
+    if (!IS(st, Storage) || !IS(src, Storage) || st == src || AT(src, Storage_node) == Py_None || AT(st, Storage_pinned) != Py_False || AT(src, Storage_pinned) != Py_False)
+        return 0;
+    if (AT(target, Tensor__dense) != Py_True || AT(result, Tensor__dense) != Py_True || AT(target, Tensor_dtype) != AT(result, Tensor_dtype))
+        return 0;
+    PyObject *size = PyObject_GetAttr(AT(target, Tensor_dtype), s_itemsize), *whole = size == NULL ? NULL : PyNumber_Multiply(AT(target, Tensor__numel), size);
+    int good = whole == NULL ? -1 : PyObject_RichCompareBool(whole, AT(st, Storage_nbytes), Py_EQ);
+    if (good > 0)
+        good = PyObject_RichCompareBool(AT(src, Storage_nbytes), AT(st, Storage_nbytes), Py_EQ);
+    if (good > 0)
+        good = PyObject_RichCompareBool(AT(st, Storage_version), zero, Py_GE);
+    Py_XDECREF(size), Py_XDECREF(whole);
+    return good;
+}
+
+/* writing.rebind of what is rebindable */
+static int rebind(PyObject *target, PyObject *result)
+{
+    PyObject *st = AT(target, Tensor__storage), *src = AT(result, Tensor__storage), *node = AT(src, Storage_node), *version, *more = NULL;
+    PyObject *out = PyWeakref_NewRef(st, NULL), *own = out == NULL ? NULL : PyObject_GetAttr(target, s__ver);
+    int counted = own == NULL ? -1 : own == Py_None ? 0 : PyObject_IsTrue(own), failed = counted < 0;
+    if (!failed) {
+        version = counted ? PyObject_GetAttr(own, s_version) : Py_NewRef(AT(st, Storage_version));
+        more = version == NULL ? NULL : PyNumber_Add(version, one);
+        Py_XDECREF(version);
+        failed = more == NULL || (counted && PyObject_SetAttr(own, s_version, more));
+    }
+    if (!failed) {
+        if (!counted)
+            change(st, Storage_version, Py_NewRef(more));
+        change(st, Storage_node, Py_NewRef(node));
+        change(st, Storage_buf, Py_NewRef(AT(src, Storage_buf)));
+        change(node, Node_out, Py_NewRef(out));
+    }
+    Py_XDECREF(out), Py_XDECREF(own), Py_XDECREF(more);
+    return failed ? -1 : 0;
+}
+
+/* After a write: views of what has a history now have one, too. */
+static int wake(PyObject *target)
+{
+    PyObject *base = PyObject_GetAttr(target, s__base), *owner = base == Py_None ? target : base, *place, *got;
+    int tracks = base == NULL ? -1 : is_set(owner, s__rg), failed = tracks < 0;
+    if (tracks > 0 && (place = PyObject_GenericGetDict(owner, NULL)) != NULL) {
+        if (PyDict_GetItemWithError(place, s__views) != NULL) {
+            got = PyObject_CallOneArg(the_wake, owner);
+            failed = got == NULL;
+            Py_XDECREF(got);
+        }
+        Py_DECREF(place);
+    }
+    Py_XDECREF(base);
+    return failed || PyErr_Occurred() ? -1 : 0;
+}
+
+/* replaced(target, result): inplace._replaced */
+PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2)
+        return PyErr_Format(PyExc_TypeError, "replaced() takes a tensor and what it shall hold");
+    PyObject *target = args[0], *result = args[1];
+    int good = simple(target), tracks = 0;
+    if (good > 0)
+        good = IS(result, Tensor);
+    if (good > 0)
+        good = AT(target, Tensor_shape) == AT(result, Tensor_shape) ? 1 : PyObject_RichCompareBool(AT(target, Tensor_shape), AT(result, Tensor_shape), Py_EQ);
+    if (good > 0 && (tracks = is_tracked(target)) == 0)
+        tracks = is_tracked(result);
+    if (good > 0 && tracks)
+        good = tracks < 0 ? -1 : 0;
+    if (good > 0)
+        good = rebindable(target, result);
+    if (good > 0 && (rebind(target, result) || wake(target)))
+        good = -1;
+    return good < 0 ? NULL : Py_NewRef(good ? Py_True : Py_False);
+}
+
+/* refuse_overlap(target, inputs): inplace.refuse_overlap */
+PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    int clear = n == 2 && PyTuple_Check(args[1]) ? simple(args[0]) : 0;
+    for (Py_ssize_t i = 0; clear > 0 && i < PyTuple_GET_SIZE(args[1]); i++) {
+        PyObject *t = PyTuple_GET_ITEM(args[1], i);
+        if (t == args[0] || PyLong_CheckExact(t) || PyFloat_CheckExact(t) || t == Py_None)
+            continue;
+        if ((clear = simple(t)) > 0)
+            clear = AT(t, Tensor__storage) != AT(args[0], Tensor__storage);
+    }
+    if (clear < 0)
+        return NULL;
+    if (clear)
+        Py_RETURN_NONE;
+    return PyObject_Vectorcall(the_refuse_overlap, args, n, NULL);
+}
+
+/* -- functions that are one entry --------------------------------------------------------------------------------------------------- */
+
+/* splice.usual */
+static int usual(void)
+{
+    PyObject *on = variable(the_repeat, s_on), *modes, *autocast;
+    int quiet = unheard(), good = quiet <= 0 || on == NULL ? quiet : PyObject_IsTrue(on), set;
+    if (on == NULL || good <= 0)
+        return on == NULL ? -1 : good;
+    if ((set = is_set(the_state, s_watched)) || (set = is_set(the_state, s_pushing)))
+        return set < 0 ? -1 : 0;
+    if ((autocast = PyObject_GetAttr(the_state, s_autocast)) == NULL)
+        return -1;
+    Py_DECREF(autocast);
+    if (autocast != Py_None)
+        return 0;
+    if ((modes = PyObject_GetAttr(the_override, s_modes)) == NULL)
+        return -1;
+    set = PyObject_IsTrue(modes);
+    Py_DECREF(modes);
+    return set < 0 ? -1 : !set;
+}
+
+/* What a function of a known kind gives; None where it is not known. */
+static PyObject *run_known(PyObject *known, PyObject *operands, PyObject *key)
+{
+    PyObject *grad = PyObject_GetAttr(the_state, s_grad), *told = NULL, *found, *got = NULL;
+    if (grad != NULL) {
+        PyObject *args[] = {operands, key, Py_None, grad};
+        told = kind(NULL, args, 4);
+    }
+    Py_XDECREF(grad);
+    if (told == NULL || told == Py_None)
+        return told;
+    found = PyDict_GetItemWithError(known, PyTuple_GET_ITEM(told, 0));
+    if (found != NULL && IS(found, Template) && !PyObject_IsTrue(AT(found, Template_draws))) {
+        PyObject *args[] = {found, operands, PyTuple_GET_ITEM(told, 1), PyTuple_GET_ITEM(told, 2), Py_None, Py_None};
+        Py_INCREF(found);
+        got = spliced(NULL, args, 6);
+        Py_DECREF(found);
+    } else if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError)) {          /* an attribute without a hash */
+        PyErr_Clear();
+        got = Py_NewRef(Py_None);
+    }
+    Py_DECREF(told);
+    return got;
+}
+
+/* known_call(known, values, tracked): splice._known_call */
+PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !PyDict_CheckExact(args[0]) || !PyTuple_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "known_call() takes a dictionary, the values of a call, and whether only those are meant that record gradients");
+    int good = usual();
+    if (good <= 0)
+        return good < 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *parts = apart(NULL, args[1]), *got = NULL;
+    if (parts == NULL)
+        return NULL;
+    if (PyTuple_GET_ITEM(parts, 1) == Py_None || (args[2] == Py_True && PyTuple_GET_ITEM(parts, 2) != Py_True))
+        got = Py_NewRef(Py_None);
+    else
+        got = run_known(args[0], PyTuple_GET_ITEM(parts, 0), PyTuple_GET_ITEM(parts, 1));
+    Py_DECREF(parts);
+    return got;
+}
