@@ -7,6 +7,7 @@ import sys
 import numpy as np
 
 from ..core import dtype as dt
+from ..core import native
 from ..core.shape import Size
 from ..graph import mirror
 from ..graph.node import Storage, held
@@ -132,6 +133,10 @@ def item(t: Tensor):
     raw = _bytes(t, dtype.itemsize)
     kind = bool if dtype is dt.bool_ else int if dtype.category == dt.INT else complex if dtype.is_complex else float
     return kind(raw.view(dtype.np)[0])
+
+
+native.give(item=item, float32=dt.float32, float64=dt.float64, int64=dt.int64, int32=dt.int32, bool=dt.bool_)
+item = native.form("item", item)
 
 
 def transfer(t: Tensor, device) -> Tensor:

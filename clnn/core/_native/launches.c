@@ -160,7 +160,7 @@ static int launched_there(PyObject *prepared, PyObject *device, PyObject *state,
     return failed ? -1 : 2;
 }
 
-static int held(PyObject *lock, PyObject *how)              /* take or release a lock, whatever is raised */
+int held(PyObject *lock, PyObject *how)                     /* take or release a lock, whatever is raised */
 {
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);

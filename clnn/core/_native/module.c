@@ -74,6 +74,7 @@ static PyMethodDef methods[] = {
     {"spliced", (PyCFunction)(void (*)(void))spliced, METH_FASTCALL, "splice._again"},
     {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, "tensor.view_of"},
     {"recalled", (PyCFunction)(void (*)(void))recalled, METH_FASTCALL, "seen.recalled"},
+    {"item", item, METH_O, "interop.item"},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
     {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},
     {"replaced", (PyCFunction)(void (*)(void))replaced, METH_FASTCALL, "inplace._replaced"},

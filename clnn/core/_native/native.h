@@ -9,18 +9,7 @@
 #include <structmember.h>
 
 #ifdef Py_GIL_DISABLED
-#error "these functions rely on the interpreter's lock"/* views.c */
-PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
-/* calls.c */
-int ready_calls(void);
-PyObject *swift(PyObject *module, PyObject *args);
-PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n);
-PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
-
+#error "these functions rely on the interpreter's lock"
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
@@ -50,7 +39,7 @@ PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
     X(active_bytes) X(eager) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
     X(_leaf_hooks) X(_known) X(_pairs) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
-    X(_views) X(_default_float) X(number) X(pushing) X(modes) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
+    X(_views) X(_default_float) X(number) X(pushing) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -58,7 +47,8 @@ PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
     X(recent) X(recorder) X(dispatch) X(packed) X(real) X(most_nodes) X(most_leaves) X(record_briefly) X(record_alike) \
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
-    X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override)
+    X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
+    X(float32) X(float64) X(int64) X(int32) X(bool)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -144,6 +134,7 @@ static inline int is_tracked(PyObject *t)                                       
 }
 
 /* launches.c */
+int held(PyObject *lock, PyObject *how);
 PyObject *run_recipe(PyObject *recipe, PyObject *buffers);
 PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n);
 extern PyMethodDef run_recipe_method, run_prepared_method, alloc_method;
@@ -169,6 +160,8 @@ PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* reads.c */
+PyObject *item(PyObject *module, PyObject *t);
 /* calls.c */
 int ready_calls(void);
 PyObject *swift(PyObject *module, PyObject *args);

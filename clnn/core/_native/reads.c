@@ -1,0 +1,138 @@
+/* One value that the host reads: interop.item. */
+#include "native.h"
+
+/* Whether reads from this device may go the short way: nothing waits or is recorded, no array looks into memory, and nothing is left to be tidied up. */
+static int short_way(PyObject *state, PyObject *side)
+{
+    PyObject *empty[] = {s_recording, s_waiting, s_hosted, s__pending, s_err_dirty};
+    if (side == NULL || !IS(side, Inline) || PyDict_GET_SIZE(the_shared))
+        return 0;
+    for (int i = 0; i < 5; i++) {
+        PyObject *value = PyDict_GetItemWithError(state, empty[i]);
+        int some = value == NULL ? -1 : PyObject_IsTrue(value);
+        if (some)
+            return some < 0 && PyErr_Occurred() ? -1 : 0;
+    }
+    return 1;
+}
+
+/* Whether all that was launched is complete, or is so after a moment. */
+static int is_ready(PyObject *state, PyObject *side)
+{
+    if (PyDict_GetItem(state, s_last) == AT(side, Inline_done))
+        return 1;
+    PyObject *got = PyObject_CallMethodNoArgs(side, s_idle);
+    int ready = got == NULL ? -1 : PyObject_IsTrue(got);
+    Py_XDECREF(got);
+    return ready;
+}
+
+/* Look at ``buf`` for the first time: the second look reads more at once (see Transfers.read). 0: it was looked at before. */
+static int look_first(PyObject *state, PyObject *buf)
+{
+    PyObject *peek = PyDict_GetItem(state, s_peek), *which = PyLong_FromVoidPtr(buf), *now = NULL, *count, *more = NULL;
+    int seen = which == NULL || peek == NULL ? -1 : peek == Py_None ? 0 : PyObject_RichCompareBool(PyTuple_GET_ITEM(peek, 0), which, Py_EQ);
+    if (!seen && (now = PyTuple_Pack(3, which, Py_None, zero)) != NULL && (count = PyDict_GetItem(state, s_transfers)) != NULL)
+        more = PyNumber_Add(count, one);
+    int failed = seen < 0 || (!seen && (more == NULL || PyDict_SetItem(state, s_peek, now) || PyDict_SetItem(state, s_transfers, more)));
+    Py_XDECREF(which), Py_XDECREF(now), Py_XDECREF(more);
+    return failed ? -1 : !seen;
+}
+
+/* The bytes at ``place`` of ``buf``: 1; 0 where the driver has to be asked by Python. */
+static int fetch(PyObject *device, PyObject *state, PyObject *side, PyObject *buf, PyObject *place, PyObject *bytes)
+{
+    PyObject *lock = PyDict_GetItem(state, s_lock), *driver = PyObject_GetAttr(device, s__to_host), *got = NULL;
+    PyObject *args[] = {AT(side, Inline_queue), buf, bytes, place, Py_None, Py_True};
+    if (driver != NULL && lock != NULL && !held(lock, s_acquire)) {
+        got = PyObject_Vectorcall(driver, args, 6, NULL);
+        held(lock, s_release);
+    }
+    int good = got != NULL;
+    Py_XDECREF(driver), Py_XDECREF(got);
+    if (!good && PyErr_ExceptionMatches(PyExc_Exception))
+        PyErr_Clear();                                      /* asked once more there, which says what it means */
+    return good ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+/* Kinds of number by their dtype's name in NumPy's one-letter code. */
+static PyObject *number_from(const char *bytes, char kind, Py_ssize_t size)
+{
+#define READ(type, make) do { type value; memcpy(&value, bytes, sizeof value); return make(value); } while (0)
+    if (kind == 'b')
+        return PyBool_FromLong(*bytes);
+    if (kind == 'f' && size == 4)
+        READ(float, PyFloat_FromDouble);
+    if (kind == 'f' && size == 8)
+        READ(double, PyFloat_FromDouble);
+    if (kind == 'i' && size == 8)
+        READ(long long, PyLong_FromLongLong);
+    if (kind == 'i' && size == 4)
+        READ(int, PyLong_FromLong);
+    return NULL;
+#undef READ
+}
+
+/* What the host knows of numbers of this dtype: its kind, 0 where Python reads them. */
+static char kind_of(PyObject *dtype)
+{
+    return dtype == the_float32 || dtype == the_float64 ? 'f' : dtype == the_int64 || dtype == the_int32 ? 'i' : dtype == the_bool ? 'b' : 0;
+}
+
+/* The memory of ``t``, whose pending value is computed; NULL without an error where Python has to look at it. */
+static PyObject *computed(PyObject *storage)
+{
+    if (!IS(storage, Storage))
+        return NULL;
+    if (AT(storage, Storage_node) != Py_None) {
+        PyObject *got = PyObject_CallOneArg(the_realize, storage);
+        if (got == NULL)
+            return NULL;
+        Py_DECREF(got);
+    }
+    return AT(storage, Storage_node) == Py_None ? AT(storage, Storage_buf) : NULL;
+}
+
+/* The bytes of the one element of ``t``, a new bytearray; NULL without an error where Python has to read them. */
+static PyObject *one_element(PyObject *t, Py_ssize_t size)
+{
+    PyObject *storage = AT(t, Tensor__storage), *buf = computed(storage), *device = AT(storage, Storage_device), *state, *side, *bytes = NULL, *place = NULL;
+    if (buf == NULL || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
+        return NULL;
+    side = PyDict_GetItem(state, s_inline);
+    int good = short_way(state, side);
+    if (good > 0)
+        good = is_ready(state, side);
+    if (good > 0)
+        good = look_first(state, buf);
+    if (good > 0 && (bytes = PyByteArray_FromStringAndSize(NULL, size)) != NULL
+            && (place = PyLong_FromSsize_t(PyLong_AsSsize_t(AT(t, Tensor__offset)) * size)) != NULL)
+        good = fetch(device, state, side, buf, place, bytes);
+    Py_XDECREF(place);
+    Py_DECREF(state);
+    if (good <= 0)
+        Py_CLEAR(bytes);
+    return bytes;
+}
+
+/* item(t): interop.item */
+PyObject *item(PyObject *module, PyObject *t)
+{
+    int good = simple(t);
+    char kind = 0;
+    if (good > 0)
+        good = PyObject_RichCompareBool(AT(t, Tensor__numel), one, Py_EQ);
+    if (good > 0)
+        good = (kind = kind_of(AT(t, Tensor_dtype))) != 0;
+    if (good > 0) {
+        PyObject *size = PyObject_GetAttr(AT(t, Tensor_dtype), s_itemsize), *bytes = NULL, *number = NULL;
+        Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
+        Py_XDECREF(size);
+        if (n > 0 && (bytes = one_element(t, n)) != NULL)
+            number = number_from(PyByteArray_AS_STRING(bytes), kind, n);
+        Py_XDECREF(bytes);
+        if (number != NULL)
+            return number;
+    }
+    return good < 0 || PyErr_Occurred() ? NULL : PyObject_CallOneArg(the_item, t);
+}
