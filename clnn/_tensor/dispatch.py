@@ -241,6 +241,10 @@ def record_laid(op, compute, result, operands):
     return t
 
 
+native.give(record_laid=record_laid)
+record_laid = native.form("laid", record_laid)
+
+
 def _over(t, shape):
     """(strides of ``t`` over ``shape``, whether that reads it in flat order)."""
     if t.shape == shape:

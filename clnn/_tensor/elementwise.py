@@ -40,11 +40,11 @@ def _wrong(op, *args):
 
 def swift_unary(op, known):
     """What most calls come to, in few steps; None for all others. ``known``: {(dtype, whether it has no dimensions): (compute dtype, result dtype)}."""
-    expr = op.expr
-
     def swift(input):
-        got = known.get((input.dtype, not input.shape)) if input.__class__ in plain and input._dense else None
-        r = record_briefly(expr, got[0], got[1], input, None, 0) if got is not None else None
+        got = known.get((input.dtype, not input.shape)) if input.__class__ in plain else None
+        if got is None:
+            return None
+        r = record_briefly(op.expr, got[0], got[1], input, None, 0) if input._dense else record_laid(op, got[0], got[1], (input,))
         if r is not None and input._rg and state.grad:
             op.attach(op, r, (input,))
         return r
@@ -53,26 +53,29 @@ def swift_unary(op, known):
 
 def swift_binary(op):
     """The same for two operands, the first of which is no number."""
-    expr, number = op.expr, op.number
+    number = op.number
 
     def swift(a, b):
-        if a.__class__ not in plain or not a._dense:
-            return None
         other = b.__class__
-        if other is float:
-            kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), dt._default_float.index * 3), 1
-        elif other is int:
-            kinds, place = (a.dtype.index * 3 + (2 if a.shape else 1), _INTEGER), 1
-        elif other in plain and b._dense and a.shape == b.shape and a._storage.device is b._storage.device:
-            kind = 2 if a.shape else 1
-            kinds, place = (a.dtype.index * 3 + kind, b.dtype.index * 3 + kind), 2
+        if a.__class__ not in plain:
+            return None
+        if other is float or other is int:
+            second, place = dt._default_float.index * 3 if other is float else _INTEGER, 1 if a._dense else 0
+        elif other in plain and a._storage.device is b._storage.device:
+            second, place = b.dtype.index * 3 + (2 if b.shape else 1), 2 if a._dense and b._dense and a.shape == b.shape else 0
         else:
             return None
-        got = _promoted.get((number, kinds))
+        got = _promoted.get((number, (a.dtype.index * 3 + (2 if a.shape else 1), second)))
         if got is None:
             return None
-        r = record_briefly(expr, got[0], got[1], a, b, place)
-        if r is not None and state.grad and (a._rg or place == 2 and b._rg):
+        r = None
+        if place:
+            r = record_briefly(op.expr, got[0], got[1], a, b, place)
+        elif other in plain:
+            r = record_pair(op, got[0], got[1], a, b)
+        if r is None and not place:
+            r = record_laid(op, got[0], got[1], (a, b))
+        if r is not None and state.grad and (a._rg or other in plain and b._rg):
             op.attach(op, r, (a, b))
         return r
     return swift if native.built is None else native.built.swift(op, _promoted, 2)
@@ -100,12 +103,6 @@ def unary(op):
             if got is not NotImplemented:
                 return got
             raise _wrong(op, input) from None
-        if got is not None and out is None and input.__class__ in plain:
-            r = None if input._dense else record_laid(op, got[0], got[1], (input,))
-            if r is not None:
-                if input._rg and state.grad:
-                    op.attach(op, r, (input,))
-                return r
         if got is None:
             if input.dtype.index < 0:
                 r = without_kernels(op.name, (input,))
@@ -175,16 +172,6 @@ def binary(op):
                     if a._storage.device is not b._storage.device:
                         r = elementwise_call(op, (a, b))
                         return r if out is None else set_out(out, r)
-                    got = _promoted.get((number, kinds))
-                    r = None
-                    if got is not None and a.__class__ in plain and b.__class__ in plain:
-                        r = record_pair(op, got[0], got[1], a, b)
-                        if r is None:
-                            r = record_laid(op, got[0], got[1], (a, b))
-                    if r is not None:
-                        if state.grad and (a._rg or b._rg):
-                            op.attach(op, r, (a, b))
-                        return r if out is None else _delivered(op, out, r, (a, b))
                     shape, numel = a.shape, a._numel
                     if b.shape != shape:
                         shape = broadcast(op.name, a, b)
@@ -215,10 +202,10 @@ def binary(op):
                 r = without_kernels(op.name, (a, b))
                 return r if out is None else set_out(out, r)
             got = promote(op, kinds)
-        elif out is None and (a.__class__ in plain and not a._dense and b.__class__ in _NUMBER_TYPES or b.__class__ in plain and a.__class__ in _NUMBER_TYPES):
+        elif out is None and b.__class__ in plain and a.__class__ in _NUMBER_TYPES:
             r = record_laid(op, got[0], got[1], (a, b))
             if r is not None:
-                if state.grad and (a._rg if a.__class__ in plain else b._rg):
+                if state.grad and b._rg:
                     op.attach(op, r, (a, b))
                 return r
         flat = (a if isinstance(a, Tensor) and a.shape == shape else b)

@@ -9,6 +9,7 @@ import operator
 from collections import Counter
 
 from ..core import dtype as dt
+from ..core import native
 from ..core.config import config
 from ..graph import fuse
 from ..runtime import launch as launcher
@@ -36,6 +37,25 @@ class _Unlike(Exception):
     """A graph that is walked as it is: its pass does more than to launch what follows from its kind."""
 
 
+def _collect(roots):
+    """The entries that a walk from ``roots`` meets."""
+    seen = {node for node, _ in roots}
+    stack = list(seen)
+    while stack:
+        for e in stack.pop().edges:
+            if e is not None and e[0] not in seen:
+                seen.add(e[0])
+                stack.append(e[0])
+        if len(seen) > _LARGE:
+            raise _Unlike
+    return seen
+
+
+native.give(Unlike=_Unlike, atoms=_ATOMS, most_entries=_LARGE)
+_collect = native.form("collect", _collect)
+
+
+@native.know
 class _Graph:
     """The entries of a graph by age, what tells its kind, and the memory that its pass reads."""
 
@@ -43,26 +63,13 @@ class _Graph:
 
     def __init__(self, roots, device):
         self.device = device
-        found = self._collect(roots)
+        found = _collect(roots)
         self.sort, self.pending = (roots[0][0].name(), len(found)), _PENDING * len(found)
         if not _known.looks(self.sort):
             raise _Unlike
         self.nodes = sorted(found, key=_age, reverse=True)
         self.number = {node: i for i, node in enumerate(self.nodes)}
         self.key, self.buffers, self.places, self.leaves, self.drawn = [], [], {}, [], []
-
-    @staticmethod
-    def _collect(roots):
-        seen = {node for node, _ in roots}
-        stack = list(seen)
-        while stack:
-            for e in stack.pop().edges:
-                if e is not None and e[0] not in seen:
-                    seen.add(e[0])
-                    stack.append(e[0])
-            if len(seen) > _LARGE:
-                raise _Unlike
-        return seen
 
     def describe(self, accumulate):
         key, number = self.key, self.number
@@ -179,6 +186,9 @@ class _Graph:
         self.key += (v.shape, v._strides, v._offset, v.dtype, at)
 
 
+_describe = native.form("describe_graph", _Graph.describe)
+
+
 class _Pass:
     """A pass over graphs of one kind: its launches, the entries that it uses up, and the leaves that its results belong to."""
 
@@ -245,7 +255,7 @@ def _told(roots, seeds, keep, places):
             if seed.__class__ not in plain:
                 return None
             graph.tensor(seed)
-        graph.describe(places is None)
+        _describe(graph, places is None)
     except (_Unlike, foreign.NoStrides):
         return None
     if places is not None:

@@ -157,7 +157,7 @@ def _accumulator(t, place):
     return acc
 
 
-native.give(accumulator=accumulator, last=_LAST, number=_counter.__next__)
+native.give(entry=Node, accumulator=accumulator, last=_LAST, number=_counter.__next__)
 
 
 class Task:

@@ -36,26 +36,30 @@ static PyObject *promoted_alone(Swift *self, PyObject *a)
     return found;
 }
 
-/* The dtypes of a call and, in ``place``, what its second operand is, as dispatch.record_briefly takes it. */
-static PyObject *told_of(Swift *self, PyObject *const *args, long *place)
+enum { ALONE, NUMBER, ALIKE, APART };      /* what is beside the first operand: nothing, a number, a tensor that lies like it, any other tensor or layout */
+
+/* The dtypes of a call, borrowed, and what its second operand is; NULL without an error where they are not known. */
+static PyObject *told_of(Swift *self, PyObject *const *args, int *beside)
 {
     PyObject *a = args[0], *b, *first, *second, *found;
+    int dense = AT(a, Tensor__dense) == Py_True;
     if (self->operands == 1)
-        return *place = 0, promoted_alone(self, a);
+        return *beside = dense ? ALONE : APART, promoted_alone(self, a);
     b = args[1];
     if (PyFloat_CheckExact(b) || PyLong_CheckExact(b)) {
         PyObject *common = variable(the_dtypes, s__default_float);
         if (common == NULL)
             return NULL;
-        *place = 1;
+        *beside = dense ? NUMBER : APART;
         second = PyFloat_CheckExact(b) ? PyLong_FromLong(PyLong_AsLong(AT(common, dtype_index)) * 3) : Py_NewRef(the_integer);
     } else {
-        int good = simple(b);
-        if (good <= 0 || AT(b, Tensor__dense) != Py_True || AT(AT(a, Tensor__storage), Storage_device) != AT(AT(b, Tensor__storage), Storage_device))
+        if (simple(b) <= 0 || !PyObject_TypeCheck(AT(b, Tensor__storage), Storage_type)
+                || AT(AT(a, Tensor__storage), Storage_device) != AT(AT(b, Tensor__storage), Storage_device))
             return NULL;
-        if (AT(a, Tensor_shape) != AT(b, Tensor_shape) && PyObject_RichCompareBool(AT(a, Tensor_shape), AT(b, Tensor_shape), Py_EQ) != 1)
+        int same = AT(a, Tensor_shape) == AT(b, Tensor_shape) ? 1 : PyObject_RichCompareBool(AT(a, Tensor_shape), AT(b, Tensor_shape), Py_EQ);
+        if (same < 0)
             return NULL;
-        *place = 2;
+        *beside = dense && same && AT(b, Tensor__dense) == Py_True ? ALIKE : APART;
         second = PyLong_FromLong(kind_of(b));
     }
     first = PyLong_FromLong(kind_of(a));
@@ -64,34 +68,52 @@ static PyObject *told_of(Swift *self, PyObject *const *args, long *place)
     return found;
 }
 
+/* The result, pending; None where it is not that simple. */
+static PyObject *record_call(Swift *self, PyObject *const *args, PyObject *dtypes, int beside)
+{
+    PyObject *a = args[0], *b = self->operands > 1 ? args[1] : Py_None, *compute = PyTuple_GET_ITEM(dtypes, 0), *result = PyTuple_GET_ITEM(dtypes, 1), *got = NULL;
+    if (beside != APART) {
+        PyObject *place = PyLong_FromLong(beside), *what[] = {self->expr, compute, result, a, b, place};
+        if (place != NULL)
+            got = brief(NULL, what, 6);
+        Py_XDECREF(place);
+        return got;
+    }
+    if (self->operands > 1 && PyObject_TypeCheck(b, Tensor_type)) {
+        PyObject *what[] = {self->op, compute, result, a, b};
+        if ((got = pair(NULL, what, 5)) != Py_None)
+            return got;
+        Py_DECREF(got);
+    }
+    PyObject *operands = self->operands > 1 ? PyTuple_Pack(2, a, b) : PyTuple_Pack(1, a), *what[] = {self->op, compute, result, operands};
+    got = operands == NULL ? NULL : laid(NULL, what, 4);
+    Py_XDECREF(operands);
+    return got;
+}
+
 static PyObject *swift_call(PyObject *callable, PyObject *const *args, size_t given, PyObject *names)
 {
     Swift *self = (Swift *)callable;
     if (PyVectorcall_NARGS(given) != self->operands || names != NULL)
         return PyErr_Format(PyExc_TypeError, "takes %d operands", self->operands);
-    PyObject *a = args[0], *b = self->operands > 1 ? args[1] : Py_None, *found, *result, *place;
-    long beside = 0;
-    int good = simple(a);
+    PyObject *a = args[0], *found, *result;
+    int good = simple(a), beside = ALONE;
     if (good > 0)
-        good = PyObject_TypeCheck(AT(a, Tensor__storage), Storage_type) && AT(a, Tensor__dense) == Py_True;
-    if (good > 0 && self->operands > 1 && simple(b) > 0)
-        good = PyObject_TypeCheck(AT(b, Tensor__storage), Storage_type);
+        good = PyObject_TypeCheck(AT(a, Tensor__storage), Storage_type);
     if (good <= 0 || (found = told_of(self, args, &beside)) == NULL)
         return good < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    if ((place = PyLong_FromLong(beside)) == NULL)
-        return NULL;
-    PyObject *what[] = {self->expr, PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), a, b, place};
-    result = brief(NULL, what, 6);
-    Py_DECREF(place);
+    Py_INCREF(found);
+    result = record_call(self, args, found, beside);
+    Py_DECREF(found);
     if (result == NULL || result == Py_None)
         return result;
     int tracked = is_tracked(a);
-    if (!tracked && beside == 2)
-        tracked = is_tracked(b);
+    if (!tracked && self->operands > 1 && PyObject_TypeCheck(args[1], Tensor_type))
+        tracked = is_tracked(args[1]);
     if (tracked > 0) {
-        PyObject *values = self->operands > 1 ? PyTuple_Pack(2, a, b) : PyTuple_Pack(1, a), *args[] = {self->op, result, values}, *got = NULL;
+        PyObject *values = self->operands > 1 ? PyTuple_Pack(2, a, args[1]) : PyTuple_Pack(1, a), *what[] = {self->op, result, values}, *got = NULL;
         if (values != NULL)
-            got = PyObject_Vectorcall(self->attach, args, 3, NULL);
+            got = PyObject_Vectorcall(self->attach, what, 3, NULL);
         tracked = got == NULL ? -1 : 1;
         Py_XDECREF(values), Py_XDECREF(got);
     }

@@ -13,9 +13,9 @@
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
-    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype)
+    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph)
 #define SLOTS(X) \
-    X(Expr, failing) X(Expr, longs) \
+    X(Expr, failing) X(Expr, longs) X(Expr, uses_index) \
     X(Tensor, _storage) X(Tensor, shape) X(Tensor, _strides) X(Tensor, _offset) X(Tensor, dtype) X(Tensor, _numel) X(Tensor, _dense) \
     X(Storage, device) X(Storage, nbytes) X(Storage, buf) X(Storage, node) X(Storage, version) X(Storage, pinned) \
     X(Node, expr) X(Node, args) X(Node, compute) X(Node, dtype) X(Node, shape) X(Node, numel) X(Node, device) X(Node, out) X(Node, buf) X(Node, count) \
@@ -30,6 +30,7 @@
     X(SplicedNode, seq) X(SplicedNode, edges) X(SplicedNode, outs) X(SplicedNode, template) X(SplicedNode, operands) X(SplicedNode, versions) \
     X(SplicedNode, kept) X(SplicedNode, owners) X(SplicedNode, nodes) X(SplicedNode, source) \
     X(Template, recipe) X(Template, single) X(Template, wanted) X(Template, reached) X(Template, roots) X(Template, kept) X(Template, draws) X(dtype, index) \
+    X(_Graph, nodes) X(_Graph, number) X(_Graph, key) X(_Graph, buffers) X(_Graph, places) X(_Graph, device) X(_Graph, leaves) X(_Graph, pending) \
     X(AccumulateGrad, seq) X(AccumulateGrad, edges) X(AccumulateGrad, outs) X(AccumulateGrad, variable) \
     X(_Known, launch) X(_Known, picks) X(_Launch, prepared) X(_Launch, places) X(_Launch, moved) \
     X(Recorded, recipe) X(Recorded, op) X(Recorded, places) X(Recorded, values) X(Recorded, label)
@@ -38,17 +39,18 @@
     X(acquire) X(release) X(peek) X(err_dirty) X(last) X(tended) X(run) X(failed) X(buffer) X(is_complex) X(itemsize) X(_rg) X(append) \
     X(active_bytes) X(eager) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
-    X(_leaf_hooks) X(_known) X(_pairs) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
-    X(_views) X(_default_float) X(number) X(pushing) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
+    X(_leaf_hooks) X(_known) X(_pairs) X(_layouts) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
+    X(_views) X(_default_float) X(number) X(pushing) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
+    X(retains) X(_post_accumulate_hooks) X(_grad) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
     X(launch) X(node) X(repeat) X(shared) X(config) X(plain) X(realize) X(describe_alike) X(Recipe_run) X(Prepared_run) X(Memory_alloc) X(LEFT) X(Missed) \
     X(recent) X(recorder) X(dispatch) X(packed) X(real) X(most_nodes) X(most_leaves) X(record_briefly) X(record_alike) \
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
-    X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
+    X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
-    X(float32) X(float64) X(int64) X(int32) X(bool)
+    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -149,6 +151,7 @@ PyObject *alike(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *make(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *told(PyObject *module, PyObject *root);
 PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* tape.c */
@@ -160,6 +163,9 @@ PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* passes.c */
+PyObject *describe_graph(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *collect(PyObject *module, PyObject *roots);
 /* reads.c */
 PyObject *item(PyObject *module, PyObject *t);
 /* calls.c */

@@ -84,22 +84,27 @@ PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return here < 0 ? NULL : here ? new_pending(args) : PyObject_Vectorcall(the_record, args, n, NULL);
 }
 
-/* The tensor of a new node over ``refs``; NULL without an error where Python has to record it. */
-static PyObject *recorded(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below)
+/* The storage of a new node over ``refs``; NULL without an error where Python has to record it. */
+static PyObject *pending(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below)
 {
     int failing = PyObject_IsTrue(AT(expr, Expr_failing)), eager = is_set(the_recorder, s_eager);
     if (failing || eager || recordable() != 1 || below->count > PyLong_AsLong(the_most_nodes) || below->leaves > PyLong_AsLong(the_most_leaves))
         return NULL;
-    PyObject *count = PyLong_FromLong(below->count), *leaves = PyLong_FromLong(below->leaves), *storage = NULL, *tensor = NULL;
+    PyObject *count = PyLong_FromLong(below->count), *leaves = PyLong_FromLong(below->leaves), *storage = NULL;
     if (count != NULL && leaves != NULL) {
         PyObject *what[] = {expr, refs, compute, dtype, shape, numel, device, count, leaves, below->linear ? Py_True : Py_False};
         storage = new_pending(what);
     }
-    if (storage != NULL) {
-        PyObject *parts[] = {storage, shape, dtype, numel};
-        tensor = make(NULL, parts, 4);
-    }
-    Py_XDECREF(count), Py_XDECREF(leaves), Py_XDECREF(storage);
+    Py_XDECREF(count), Py_XDECREF(leaves);
+    return storage;
+}
+
+/* The tensor of such a node. */
+static PyObject *recorded(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below)
+{
+    PyObject *storage = pending(expr, compute, dtype, shape, numel, device, refs, below), *parts[] = {storage, shape, dtype, numel};
+    PyObject *tensor = storage == NULL ? NULL : make(NULL, parts, 4);
+    Py_XDECREF(storage);
     return tensor;
 }
 
@@ -162,15 +167,21 @@ PyObject *alike(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return got != NULL || PyErr_Occurred() ? got : PyObject_Vectorcall(the_record_alike, args, 5, NULL);
 }
 
-/* An operand of a pair: NULL without an error where Python has to look at it. */
-static PyObject *walked(PyObject *t, PyObject *shape, PyObject *numel, PyObject *strides, PyObject *flat, Below *below)
+/* The reference to an operand that is walked over with ``strides``: pending values that do not take part are computed. NULL without an error where Python has to
+   look at it. ``lies``: whether the elements lie in the order in which they are walked over. */
+static PyObject *walked(PyObject *t, PyObject *shape, PyObject *numel, PyObject *strides, int flat, int lies, Below *below)
 {
-    PyObject *storage = AT(t, Tensor__storage);
+    PyObject *storage = AT(t, Tensor__storage), *ref = NULL;
     if (!IS(storage, Storage))
         return NULL;
-    if (AT(storage, Storage_node) != Py_None && (AT(t, Tensor__dense) != Py_True || PyObject_RichCompareBool(AT(t, Tensor__numel), numel, Py_EQ) != 1))
-        return NULL;
-    return reference(t, shape, numel, strides, flat == Py_True, below);
+    int part = AT(storage, Storage_node) == Py_None ? 1 : lies ? PyObject_RichCompareBool(AT(t, Tensor__numel), numel, Py_EQ) : 0;
+    if (part > 0)
+        ref = reference(t, shape, numel, strides, flat, below);
+    if (part < 0 || ref != NULL || PyErr_Occurred() || AT(storage, Storage_node) == Py_None)
+        return ref;
+    PyObject *got = PyObject_CallOneArg(the_realize, storage);
+    Py_XDECREF(got);
+    return got == NULL || AT(storage, Storage_node) != Py_None ? NULL : reference(t, shape, numel, strides, flat, below);
 }
 
 /* pair(op, compute, result, a, b): dispatch.record_pair */
@@ -190,14 +201,81 @@ PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n)
         PyObject *shape = PyTuple_GET_ITEM(found, 0), *numel = PyTuple_GET_ITEM(found, 1);
         Below below = {1, 0, 1};
         Py_INCREF(found);
-        first = walked(a, shape, numel, PyTuple_GET_ITEM(found, 2), PyTuple_GET_ITEM(found, 4), &below);
-        second = first == NULL ? NULL : walked(b, shape, numel, PyTuple_GET_ITEM(found, 3), PyTuple_GET_ITEM(found, 5), &below);
+        first = walked(a, shape, numel, PyTuple_GET_ITEM(found, 2), PyTuple_GET_ITEM(found, 4) == Py_True, AT(a, Tensor__dense) == Py_True, &below);
+        second = first == NULL ? NULL
+            : walked(b, shape, numel, PyTuple_GET_ITEM(found, 3), PyTuple_GET_ITEM(found, 5) == Py_True, AT(b, Tensor__dense) == Py_True, &below);
         if (second != NULL && (refs = PyTuple_Pack(2, first, second)) != NULL)
             got = recorded(expr, args[1], args[2], shape, numel, AT(AT(a, Tensor__storage), Storage_device), refs, &below);
         Py_XDECREF(first), Py_XDECREF(second), Py_XDECREF(refs);
         Py_DECREF(expr), Py_DECREF(found);
     }
     return got != NULL || PyErr_Occurred() ? got : PyObject_Vectorcall(the_record_pair, args, 5, NULL);
+}
+
+/* What follows from the shapes and strides of operands, borrowed; NULL without an error where Python has to find it. */
+static PyObject *layout_of(PyObject *operands)
+{
+    PyObject *layouts = variable(the_dispatch, s__layouts), *found = NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(operands);
+    PyObject *key = layouts != NULL && PyDict_CheckExact(layouts) ? PyTuple_New(n) : NULL;          /* in a trace it is another */
+    for (Py_ssize_t i = 0; key != NULL && i < n; i++) {
+        PyObject *t = PyTuple_GET_ITEM(operands, i);
+        int plain = simple(t);
+        PyObject *part = plain > 0 ? PyTuple_Pack(3, AT(t, Tensor_shape), AT(t, Tensor__strides), AT(t, Tensor__dense)) : plain == 0 ? Py_NewRef(Py_None) : NULL;
+        if (part == NULL)
+            Py_CLEAR(key);
+        else
+            PyTuple_SET_ITEM(key, i, part);
+    }
+    if (key != NULL)
+        found = PyDict_GetItemWithError(layouts, key);
+    Py_XDECREF(key);
+    return found;
+}
+
+/* The references to operands that are walked over as ``found`` says; their device, borrowed. NULL without an error where Python has to look at them. */
+static PyObject *references(PyObject *operands, PyObject *found, PyObject **device, Below *below)
+{
+    PyObject *shape = PyTuple_GET_ITEM(found, 0), *numel = PyTuple_GET_ITEM(found, 1), *walks = PyTuple_GET_ITEM(found, 2), *refs = PyTuple_New(PyTuple_GET_SIZE(operands));
+    for (Py_ssize_t i = 0; refs != NULL && i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *t = PyTuple_GET_ITEM(operands, i), *walk = PyList_GET_ITEM(walks, i), *ref = NULL;
+        if (walk == Py_None) {
+            ref = Py_NewRef(t);
+        } else if (PyObject_TypeCheck(AT(t, Tensor__storage), Storage_type)
+                && (*device == NULL || *device == AT(AT(t, Tensor__storage), Storage_device))) {
+            *device = AT(AT(t, Tensor__storage), Storage_device);
+            ref = walked(t, shape, numel, PyTuple_GET_ITEM(walk, 0), PyTuple_GET_ITEM(walk, 1) == Py_True,
+                         PyTuple_GET_ITEM(walk, 2) == Py_True && AT(t, Tensor__offset) == zero, below);
+        }
+        if (ref == NULL)
+            Py_CLEAR(refs);
+        else
+            PyTuple_SET_ITEM(refs, i, ref);
+    }
+    return refs;
+}
+
+/* laid(op, compute, result, operands): dispatch.record_laid */
+PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 4 || !PyTuple_Check(args[3]))
+        return PyErr_Format(PyExc_TypeError, "laid() takes 4 arguments");
+    PyObject *found = layout_of(args[3]), *expr = PyObject_GetAttr(args[0], s_expr), *device = NULL, *refs = NULL, *storage = NULL, *tensor = NULL;
+    Below below = {1, 0, 1};
+    if (expr != NULL && found != NULL && !PyObject_IsTrue(AT(expr, Expr_uses_index))) {
+        Py_INCREF(found);
+        if ((refs = references(args[3], found, &device, &below)) != NULL && device != NULL)
+            storage = pending(expr, args[1], args[2], PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), device, refs, &below);
+        if (storage != NULL && (tensor = new_object(Tensor_type)) != NULL) {
+            put(tensor, Tensor__storage, storage), put(tensor, Tensor_shape, PyTuple_GET_ITEM(found, 3)), put(tensor, Tensor__strides, PyTuple_GET_ITEM(found, 4));
+            put(tensor, Tensor__offset, zero), put(tensor, Tensor_dtype, args[2]), put(tensor, Tensor__numel, PyTuple_GET_ITEM(found, 1));
+            put(tensor, Tensor__dense, PyTuple_GET_ITEM(found, 5));
+        }
+        Py_XDECREF(refs), Py_XDECREF(storage);
+        Py_DECREF(found);
+    }
+    Py_XDECREF(expr);
+    return tensor != NULL || PyErr_Occurred() ? tensor : PyObject_Vectorcall(the_record_laid, args, 4, NULL);
 }
 
 /* -- structures of what is pending -------------------------------------------------------------------------------------------------- */
