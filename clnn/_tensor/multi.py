@@ -4,6 +4,7 @@ from __future__ import annotations
 import struct
 import sys
 
+from ..core import native
 from ..graph import fuse
 from ..graph.multi import BLOCK, launch_norms, launch_rows
 from ..graph.node import held
@@ -63,11 +64,11 @@ def foreach_update(rule, rows, scalars, flags, launches=None) -> None:
     groups = {}
     apart = any([isinstance(v, Tensor) for v in scalars.values()])
     for row in rows:
-        if apart or not _joint(row):
+        key = None if apart else _kind(row)
+        if key is None:
             _one(rule, row, scalars, flags)
-            continue
-        key = (row[0]._storage.device, tuple([t.dtype for t in row]), row[1].shape == row[0].shape)
-        groups.setdefault(key, []).append(row)
+        else:
+            groups.setdefault(key, []).append(row)
     for (device, dtypes, alike), group in groups.items():
         plan = _plan(rule, group[0], (dtypes, alike), scalars, flags)
         if plan is None:
@@ -84,17 +85,22 @@ def _one(rule, row, scalars, flags):
         target.copy_(new)
 
 
-def _joint(row):
+def _kind(row):
+    """What a row has in common with others that one launch takes, too: (device, dtypes, whether the gradient has the parameter's shape). None where none takes it."""
     first, second = row[0], row[1]
     shape, device = first.shape, first._storage.device
     if not first._numel or device.kind == "meta":
-        return False
+        return None
     for t in row:
         st = t._storage
         if not t._dense or st.device is not device or t._grad_fn is not None or t._numel * t.dtype.itemsize != st.nbytes \
                 or t.shape != shape and (t.shape or t is not second):
-            return False
-    return True
+            return None
+    return device, tuple([t.dtype for t in row]), second.shape == shape
+
+
+native.give(row_kind=_kind, held=held)
+_kind = native.form("row_kind", _kind)
 
 
 def _plan(rule, row, kinds, scalars, flags):
@@ -147,9 +153,9 @@ def scalar_arguments(plan, scalars):
 _PACK = {"float": float, "double": lambda v: struct.pack("d", v), "long": int}
 
 
-def _run(device, plan, group, scalars, launches):
-    packed = scalar_arguments(plan, scalars)
-    rows, columns, told = [], plan.columns, []
+def _gather(device, group, columns, targets):
+    """(per row its elements, the buffers that are read and those that are written; storages that hold other buffers once that is done)."""
+    rows, told = [], []
     for row in group:
         storages = [t._storage for t in row]
         for st in storages:
@@ -157,7 +163,7 @@ def _run(device, plan, group, scalars, launches):
                 st.buffer()
         ins = [storages[c].buf for c in columns]
         results = []
-        for c, reads in plan.targets:
+        for c, reads in targets:
             st = storages[c]
             if st.mirrored:
                 results.append(device.alloc(st.nbytes))
@@ -171,6 +177,16 @@ def _run(device, plan, group, scalars, launches):
             (row[c]._ver or st).version += 1
         rows.append((row[0]._numel, ins, results))
         ins = None
+    return rows, told
+
+
+native.give(gather=_gather)
+_gather = native.form("gather", _gather)
+
+
+def _run(device, plan, group, scalars, launches):
+    packed = scalar_arguments(plan, scalars)
+    rows, told = _gather(device, group, plan.columns, plan.targets)
     recording = capture.own()
     first = len(recording.calls) if recording is not None else 0
     launch_rows(device, plan.code, plan.leaves, plan.kinds, plan.outs, packed, rows)

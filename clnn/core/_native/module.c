@@ -76,6 +76,8 @@ static PyMethodDef methods[] = {
     {"recalled", (PyCFunction)(void (*)(void))recalled, METH_FASTCALL, "seen.recalled"},
     {"describe_graph", (PyCFunction)(void (*)(void))describe_graph, METH_FASTCALL, "passes._Graph.describe"},
     {"collect", collect, METH_O, "passes._collect"},
+    {"row_kind", row_kind, METH_O, "multi._kind"},
+    {"gather", (PyCFunction)(void (*)(void))gather, METH_FASTCALL, "multi._gather"},
     {"item", item, METH_O, "interop.item"},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
     {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},

@@ -41,7 +41,7 @@
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
     X(_leaf_hooks) X(_known) X(_pairs) X(_layouts) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
     X(_views) X(_default_float) X(number) X(pushing) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
-    X(retains) X(_post_accumulate_hooks) X(_grad) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
+    X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -50,7 +50,7 @@
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
-    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry)
+    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -163,6 +163,9 @@ PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* multi.c */
+PyObject *row_kind(PyObject *module, PyObject *row);
+PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* passes.c */
 PyObject *describe_graph(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *collect(PyObject *module, PyObject *roots);

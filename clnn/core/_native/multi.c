@@ -1,0 +1,129 @@
+/* Rows of tensors that an optimizer updates at once: multi._kind and multi._gather. */
+#include "native.h"
+
+/* Whether ``t`` is all of its memory, on ``device``, and no result on the tape; ``shape``: the row's, ``loose``: whether it may have no dimensions instead. */
+static int is_whole(PyObject *t, PyObject *device, PyObject *shape, int loose)
+{
+    PyObject *storage = AT(t, Tensor__storage), *fn, *size, *whole;
+    if (AT(t, Tensor__dense) != Py_True || AT(storage, Storage_device) != device || (fn = PyObject_GetAttr(t, s__grad_fn)) == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    Py_DECREF(fn);
+    int good = fn == Py_None;
+    if (good && AT(t, Tensor_shape) != shape && !(loose && !PyTuple_GET_SIZE(AT(t, Tensor_shape))))
+        good = PyObject_RichCompareBool(AT(t, Tensor_shape), shape, Py_EQ);
+    if (good <= 0)
+        return good;
+    size = PyObject_GetAttr(AT(t, Tensor_dtype), s_itemsize), whole = size == NULL ? NULL : PyNumber_Multiply(AT(t, Tensor__numel), size);
+    good = whole == NULL ? -1 : PyObject_RichCompareBool(whole, AT(storage, Storage_nbytes), Py_EQ);
+    Py_XDECREF(size), Py_XDECREF(whole);
+    return good;
+}
+
+/* row_kind(row): multi._kind */
+PyObject *row_kind(PyObject *module, PyObject *row)
+{
+    Py_ssize_t n = PyTuple_Check(row) ? PyTuple_GET_SIZE(row) : 0;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!PyObject_TypeCheck(PyTuple_GET_ITEM(row, i), Tensor_type) || !IS(AT(PyTuple_GET_ITEM(row, i), Tensor__storage), Storage))
+            n = 0;
+    if (n < 2 || simple(PyTuple_GET_ITEM(row, 0)) <= 0 || PyObject_IsTrue(AT(PyTuple_GET_ITEM(row, 0), Tensor__numel)) <= 0)
+        return PyErr_Occurred() ? NULL : PyObject_CallOneArg(the_row_kind, row);
+    PyObject *first = PyTuple_GET_ITEM(row, 0), *shape = AT(first, Tensor_shape), *device = AT(AT(first, Tensor__storage), Storage_device), *dtypes, *key = NULL;
+    PyObject *kind = PyObject_GetAttr(device, s_kind);
+    int good = kind == NULL ? -1 : PyUnicode_Check(kind) && PyUnicode_CompareWithASCIIString(kind, "meta");
+    Py_XDECREF(kind);
+    for (Py_ssize_t i = 0; i < n && good > 0; i++)
+        good = is_whole(PyTuple_GET_ITEM(row, i), device, shape, i == 1);
+    if (good <= 0)
+        return good < 0 ? NULL : Py_NewRef(Py_None);
+    int alike = PyObject_RichCompareBool(AT(PyTuple_GET_ITEM(row, 1), Tensor_shape), shape, Py_EQ);
+    if (alike < 0 || (dtypes = PyTuple_New(n)) == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < n; i++)
+        PyTuple_SET_ITEM(dtypes, i, Py_NewRef(AT(PyTuple_GET_ITEM(row, i), Tensor_dtype)));
+    key = PyTuple_Pack(3, device, dtypes, alike ? Py_True : Py_False);
+    Py_DECREF(dtypes);
+    return key;
+}
+
+/* Count a write to ``t``. */
+static int bump(PyObject *t)
+{
+    PyObject *st = AT(t, Tensor__storage), *own = PyObject_GetAttr(t, s__ver), *version, *more;
+    int counted = own == NULL ? -1 : own == Py_None ? 0 : PyObject_IsTrue(own);
+    if (counted < 0) {
+        Py_XDECREF(own);
+        return -1;
+    }
+    version = counted ? PyObject_GetAttr(own, s_version) : Py_NewRef(AT(st, Storage_version)), more = version == NULL ? NULL : PyNumber_Add(version, one);
+    int failed = more == NULL || (counted && PyObject_SetAttr(own, s_version, more));
+    if (!failed && !counted)
+        change(st, Storage_version, Py_NewRef(more));
+    Py_XDECREF(own), Py_XDECREF(version), Py_XDECREF(more);
+    return failed ? -1 : 0;
+}
+
+/* The buffer that a result goes to: the target's own, unless somebody else still looks at what it holds. */
+static PyObject *buffer_for(PyObject *storage, Py_ssize_t reads, PyObject *device)
+{
+    PyObject *buf = AT(storage, Storage_buf), *id = PyLong_FromVoidPtr(buf), *fresh;
+    int held = id == NULL ? -1 : PySequence_Contains(the_held, id);
+    Py_XDECREF(id);
+    if (held < 0)
+        return NULL;
+    if (Py_REFCNT(buf) > 1 + reads + held && AT(storage, Storage_pinned) == Py_False) {
+        PyObject *alloc = PyObject_GetAttr(device, s_alloc);
+        fresh = alloc == NULL ? NULL : PyObject_CallOneArg(alloc, AT(storage, Storage_nbytes));
+        Py_XDECREF(alloc);
+        if (fresh == NULL)
+            return NULL;
+        change(storage, Storage_buf, fresh);
+    }
+    return Py_NewRef(AT(storage, Storage_buf));
+}
+
+/* (elements, buffers read, buffers written) of one row */
+static PyObject *gather_row(PyObject *row, PyObject *columns, PyObject *targets, PyObject *device)
+{
+    Py_ssize_t reads = PyList_GET_SIZE(columns), writes = PyList_GET_SIZE(targets);
+    PyObject *ins = PyList_New(0), *results = PyList_New(0), *got = NULL;
+    int failed = ins == NULL || results == NULL;
+    for (Py_ssize_t i = 0; i < reads && !failed; i++) {
+        PyObject *t = PyTuple_GetItem(row, PyLong_AsSsize_t(PyList_GET_ITEM(columns, i)));
+        failed = t == NULL || PyList_Append(ins, AT(AT(t, Tensor__storage), Storage_buf));
+    }
+    for (Py_ssize_t i = 0; i < writes && !failed; i++) {
+        PyObject *target = PyList_GET_ITEM(targets, i), *t = PyTuple_GetItem(row, PyLong_AsSsize_t(PyTuple_GET_ITEM(target, 0)));
+        failed = t == NULL || add(results, buffer_for(AT(t, Tensor__storage), PyLong_AsSsize_t(PyTuple_GET_ITEM(target, 1)), device)) || bump(t);
+    }
+    if (!failed)
+        got = PyTuple_Pack(3, AT(PyTuple_GET_ITEM(row, 0), Tensor__numel), ins, results);
+    Py_XDECREF(ins), Py_XDECREF(results);
+    return got;
+}
+
+/* gather(device, group, columns, targets): multi._gather */
+PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 4 || !PyList_Check(args[1]) || !PyList_Check(args[2]) || !PyList_Check(args[3]))
+        return PyErr_Format(PyExc_TypeError, "gather() takes a device, rows, columns and targets");
+    PyObject *group = args[1], *rows;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(group); i++)
+        for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(PyList_GET_ITEM(group, i)); k++) {
+            PyObject *storage = AT(PyTuple_GET_ITEM(PyList_GET_ITEM(group, i), k), Tensor__storage);
+            if (!IS(storage, Storage))                      /* before anything was done */
+                return PyObject_Vectorcall(the_gather, args, n, NULL);
+            PyObject *got = AT(storage, Storage_node) == Py_None ? Py_NewRef(Py_None) : PyObject_CallOneArg(the_realize, storage);
+            Py_XDECREF(got);
+            if (got == NULL)
+                return NULL;
+        }
+    if ((rows = PyList_New(0)) == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(group); i++)
+        if (add(rows, gather_row(PyList_GET_ITEM(group, i), args[2], args[3], args[0]))) {
+            Py_DECREF(rows);
+            return NULL;
+        }
+    return Py_BuildValue("(N())", rows);
+}
