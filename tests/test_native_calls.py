@@ -62,6 +62,28 @@ def test_places_of_regions():
             assert got == want and (want is None or got.__class__ is tuple), (x.shape, index)
 
 
+def _indices():
+    """Indices with tensors and masks among them."""
+    r, wide, mask = clnn.tensor([0, 2, 1]), clnn.tensor([[0, 1], [1, 0]]), clnn.tensor([True, False, True])
+    others = [r, wide, mask, r.int(), clnn.tensor(1), clnn.ones(3, 4, dtype=clnn.bool), slice(None), slice(0, 2), 1, Ellipsis, None, [0, 1]]
+    return [*[(i,) for i in others], r, mask, *itertools.product(others, repeat=2), *itertools.product(others[:1] + others[6:10], repeat=3)]
+
+
+@needs
+@pytest.mark.parametrize("name", ["only_tensors", "beside_numbers", "basic", "place"])
+def test_indices_with_tensors(name):
+    form, python = getattr(native.built, name), native.definitions[name]
+
+    def shown(got, x):
+        if got.__class__ is tuple and got and got[0].__class__ is clnn.Tensor:
+            return told(got[0], x), list(map(id, got[1]))
+        return [id(t) for t in got] if got.__class__ is list else got if got.__class__ is not clnn.Tensor else told(got, x)
+    for x in tensors():
+        for index in _indices():
+            got, want = outcome(form, x, index), outcome(python, x, index)
+            assert shown(got, x) == shown(want, x), (x.shape, index, got, want)
+
+
 VIEWS = [("transpose", (0, 1)), ("transpose", (-1, 0)), ("unsqueeze", (0,)), ("unsqueeze", (-1,)), ("reshape", (-1,)), ("reshape", (5, 12)), ("reshape", ((4, 15),)),
          ("view", (3, 20)), ("flatten", ()), ("flatten", (1,)), ("squeeze", ()), ("squeeze", (1,)), ("narrow", (1, 1, 2)), ("select", (0, -1)), ("diagonal", ()),
          ("diagonal", (1, 0, 2)), ("permute", (2, 0, 1)), ("expand", (3, 4, 5)), ("expand", (2, -1, -1, -1)), ("unfold", (1, 2, 1)), ("movedim", (0, 2)),

@@ -16,6 +16,7 @@ from ..graph.op import REGISTRY
 from ..runtime import capture
 from . import foreign, later, wrapped
 from .declare import view
+from .dispatch import plain
 from .device import public
 from .grad_mode import state
 from .inplace import apply_inplace, put, refuse_overlap
@@ -304,6 +305,43 @@ def _only_tensors(x, index):
     return [*found, *[None] * (len(shape) - len(found))]
 
 
+def _read_numbers(index):
+    """``index`` with the numbers of the integer tensors without dimensions in it; None where there is none, or one that is not read."""
+    found = False
+    items = []
+    for i in index:
+        if isinstance(i, Tensor) and not i.shape:
+            if i.dtype is not dt.int64 or not _selects(i):
+                return None
+            i, found = i.item(), True
+        items.append(i)
+    return tuple(items) if found else None
+
+
+def _beside_numbers(x, index):
+    """What :func:`parse` finds where int64 tensors stand beside ints and slices; None where that is to be worked out."""
+    if index.__class__ is not tuple or x.__class__ not in plain:
+        return None
+    rest, found, device = [], [], x._storage.device
+    for t in index:
+        if isinstance(t, Tensor):
+            if t.dtype is not dt.int64 or not t.shape or t._storage.device is not device:
+                return None
+            rest.append(_ALL)
+            found.append(t)
+            continue
+        if t.__class__ is not int:
+            if t.__class__ is not slice:
+                return None
+            found.append(None)
+        rest.append(t)
+    base = _basic(x, tuple(rest))
+    return None if base is None else (base, found + [None] * (len(base.shape) - len(found)))
+
+
+_ALL = slice(None)
+native.give(only_tensors=_only_tensors, all=_ALL)
+_only_tensors, _beside_numbers = native.form("only_tensors", _only_tensors), native.form("beside_numbers", _beside_numbers)
 _ways: dict = symbols.kept()           # (shape, strides, None or the length and step of a slice) of a part along the first dimension -> see ``_part_of``
 
 
@@ -355,7 +393,10 @@ def getitem(x, index):
         return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
     base, indices = x, _only_tensors(x, index)
     if indices is None:
-        base, indices = parse(x, index)
+        numbers = _read_numbers(index if index.__class__ is tuple else (index,))
+        if numbers is not None:
+            return getitem(x, numbers)
+        base, indices = _beside_numbers(x, index) or parse(x, index)
         if indices is None:
             return base
     return REGISTRY["_index"].fn(base, indices)

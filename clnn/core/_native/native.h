@@ -50,7 +50,7 @@
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
-    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held)
+    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held) X(only_tensors) X(all)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -163,6 +163,9 @@ PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* indices.c */
+PyObject *only_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *beside_numbers(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* multi.c */
 PyObject *row_kind(PyObject *module, PyObject *row);
 PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n);

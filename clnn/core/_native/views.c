@@ -173,7 +173,7 @@ PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n)
 
 /* -- indexing._basic ---------------------------------------------------------------------------------------------------------------- */
 
-enum { MOST_DIMS = 64 };
+enum { MOST_DIMS = 64, OF_TENSORS = 2 };
 
 /* A region: what ``index`` takes of a tensor. */
 typedef struct {
@@ -248,13 +248,15 @@ static int take_entry(Region *r, PyObject *item)
     return take_some(r, start, step, length) ? -1 : 1;
 }
 
-/* Take what an index means, as take_entry does. */
+/* Take what an index means, as take_entry does; OF_TENSORS where there are tensors in it. */
 static int take_region(Region *r, PyObject *index)
 {
     int single = !PyTuple_CheckExact(index), good = 1, wide = 0;
     Py_ssize_t n = single ? 1 : PyTuple_GET_SIZE(index);
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *item = single ? index : PyTuple_GET_ITEM(index, i);
+        if (PyObject_TypeCheck(item, Tensor_type))
+            return OF_TENSORS;
         wide += item == Py_Ellipsis, r->entries += item != Py_None && item != Py_Ellipsis;
     }
     if (wide > 1 || (wide && single) || r->entries > r->dims)
@@ -343,8 +345,10 @@ PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n)
         Region r;
         if (start_region(&r, x, tracked))
             good = -1;
-        if (good > 0 && (good = take_region(&r, args[1])) > 0)
+        if (good > 0 && (good = take_region(&r, args[1])) == 1)
             good = (view = view_region(x, &r)) == NULL ? -1 : 1;
+        else if (good == OF_TENSORS)
+            view = Py_NewRef(Py_None);
         Py_XDECREF(r.spec);
     }
     return good ? view : PyObject_Vectorcall(the_basic, args, 2, NULL);
@@ -361,8 +365,8 @@ PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n)
         good = -1;
     if (good > 0)
         good = take_region(&r, args[1]);
-    if (good <= 0)
-        return good < 0 ? NULL : PyObject_Vectorcall(the_place, args, 2, NULL);
+    if (good != 1)
+        return good < 0 ? NULL : good ? Py_NewRef(Py_None) : PyObject_Vectorcall(the_place, args, 2, NULL);
     Py_ssize_t count = 1;
     for (int i = 0; i < r.rank; i++)
         count *= r.sizes[i];
