@@ -241,7 +241,7 @@ def record_laid(op, compute, result, operands):
     return t
 
 
-native.give(record_laid=record_laid)
+native.give(record_laid=record_laid, record_elementwise=record_elementwise)
 record_laid = native.form("laid", record_laid)
 
 

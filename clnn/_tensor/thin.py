@@ -6,7 +6,7 @@ record the operator's node themselves. It stays pending as before, and its entry
 from __future__ import annotations
 
 from ..core import dtype as dt
-from ..core import symbols
+from ..core import native, symbols
 from ..core import rng
 from ..core import warn as warnings
 from ..graph.node import Node
@@ -23,7 +23,8 @@ _ATTRIBUTES = frozenset((int, float, bool, complex, str, type(None)))
 _by_expr: dict = {}     # expression -> the operator that it belongs to
 
 
-class _Known:
+@native.know
+class Thinned:
     """What calls of one kind record: the operator, its dtypes and operands: numbers, or the places of tensors in the call."""
 
     __slots__ = ("op", "expr", "compute", "result", "places", "shape", "numel", "alike", "tracked", "label")
@@ -49,6 +50,34 @@ class Missed:
         self.key, self.tensors = key, tensors
 
 
+def _again(known, args, kwargs):
+    if foreign.early is not None or state.autocast is not None or not repeat.on or symbols.tracing is not None:
+        return None
+    key, tensors, grad = [], [], state.grad
+    for v in (*args, *kwargs.values()) if kwargs else args:
+        kind = v.__class__
+        if kind in plain:
+            tensors.append(v)
+            key += (v.shape, v._strides, v.dtype, v._storage.device, bool(grad and v._rg))
+        elif kind in _ATTRIBUTES:
+            key += (v if kind is not float or v else str(v), kind)              # 0.0 equals -0.0
+        else:
+            return None
+    if kwargs:
+        if "out" in kwargs:
+            return None
+        key += kwargs
+    key = tuple(key)
+    found = known.get(key, 0)
+    if found.__class__ is Thinned:
+        return found.record(tensors)
+    return Missed(key, tensors) if found <= _TRIES and tensors else None
+
+
+native.give(thin=_again, thin_attributes=_ATTRIBUTES, thin_missed=Missed, thin_tries=_TRIES)
+_again = native.form("thin", _again)
+
+
 class Thin:
     """The kinds of call of one composite."""
 
@@ -58,27 +87,7 @@ class Thin:
 
     def __call__(self, args, kwargs):
         """The result of a call of a known kind, a Missed, or None where the composite is to be called as it is."""
-        if foreign.early is not None or state.autocast is not None or not repeat.on or symbols.tracing is not None:
-            return None
-        key, tensors, grad = [], [], state.grad
-        for v in (*args, *kwargs.values()) if kwargs else args:
-            kind = v.__class__
-            if kind in plain:
-                tensors.append(v)
-                key += (v.shape, v._strides, v.dtype, v._storage.device, grad and v._rg)
-            elif kind in _ATTRIBUTES:
-                key += (v if kind is not float or v else str(v), kind)              # 0.0 equals -0.0
-            else:
-                return None
-        if kwargs:
-            if "out" in kwargs:
-                return None
-            key += kwargs
-        key = tuple(key)
-        found = self.known.get(key, 0)
-        if found.__class__ is _Known:
-            return found.record(tensors)
-        return Missed(key, tensors) if found <= _TRIES and tensors else None
+        return _again(self.known, args, kwargs)
 
     def learn(self, missed, body, args, kwargs):
         """Make the call, and see what it records."""
@@ -105,7 +114,7 @@ def _state(tensors):
 
 
 def _told(r, tensors, sources):
-    """The _Known of a call with result ``r``, whose operands were ``sources``; None where it is more than one operator of them and of numbers."""
+    """The Thinned of a call with result ``r``, whose operands were ``sources``; None where it is more than one operator of them and of numbers."""
     if r.__class__ is not Tensor or r._base is not None or not r._dense or any([r is t for t in tensors]) or len(set(map(id, sources))) < len(sources):
         return None
     node = r._storage.node
@@ -115,7 +124,7 @@ def _told(r, tensors, sources):
     places = None if op is None else [_place(ref, node, tensors, sources) for ref in node.args]
     if not places or None in places or len(set(places).intersection([(i,) for i in range(len(tensors))])) < len(tensors):
         return None                                             # what it does with other tensors, nobody knows
-    got = _Known()
+    got = Thinned()
     got.op, got.expr, got.compute, got.result, got.places, got.shape, got.numel = op, node.expr, node.compute, r.dtype, places, r.shape, r._numel
     got.alike = all([t._dense and t.shape == r.shape for t in tensors]) and all([p.__class__ in (tuple, int, float) for p in places])
     got.tracked, got.label = r._rg, ""

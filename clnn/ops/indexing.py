@@ -272,7 +272,7 @@ def _expand_masks(indices, shape):
 
 def _check_bounds(indices, shape):
     for d, t in enumerate(indices):
-        known = t.__dict__.get("_bounds") if t is not None else None
+        known = t._all.get("_bounds") if t is not None else None
         if known is not None:
             for v in known:
                 if not -shape[d] <= v < shape[d]:
@@ -346,7 +346,11 @@ def _index(base, indices):
             if found is not None:
                 return found
         return _rows(base, flat_nonzero(mask), d, len(mask.shape), False)
-    return _index_numbers(base, _expand_masks(indices, base.shape))
+    if any([t is not None and t.dtype is dt.bool_ for t in indices]):
+        indices = _expand_masks(indices, base.shape)
+    else:
+        _check_bounds(indices, base.shape)
+    return _index_numbers(base, indices)
 
 
 _tracked = Spliced()            # the kinds of call that record gradients

@@ -89,8 +89,12 @@ def _positions(x, shape):
 
 
 def picked(y, mask):
-    """The elements of ``y`` where ``mask``, of the same shape, is True, in one pass after they were counted; None where places are found sooner."""
-    if y._storage.device.is_cpu or not y._numel or _host_sized(mask):
+    """The elements of ``y`` where ``mask``, of the same shape, is True: few of a CPU by the host, others in one pass after they were counted. None where places
+    are found sooner."""
+    device = y._storage.device
+    if device.is_cpu and _host_sized(mask) and _host_sized(y):
+        return from_array(read(y.detach())[read(mask.detach())], device)
+    if device.is_cpu or not y._numel or _host_sized(mask):
         return None
     y, found = y.contiguous(), _Counted(mask, U=_scatter.width(y.dtype))
     values = empty((item(found.total),), y.dtype, y._storage.device)

@@ -316,3 +316,119 @@ PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Py_DECREF(parts);
     return got;
 }
+
+/* -- composites that end in one operator -------------------------------------------------------------------------------------------- */
+
+/* Add what tells a value of a call: 1; 0 where such a call goes as it is. */
+static int describe_value(PyObject *v, int grad, PyObject *key, PyObject *tensors)
+{
+    int plain = simple(v), known = 0;
+    if (plain > 0) {
+        PyObject *storage = AT(v, Tensor__storage);
+        int tracked = grad ? is_set(v, s__rg) : 0;
+        if (tracked < 0 || !PyObject_TypeCheck(storage, Storage_type))
+            return tracked < 0 ? -1 : 0;
+        return PyList_Append(tensors, v) || PyList_Append(key, AT(v, Tensor_shape)) || PyList_Append(key, AT(v, Tensor__strides)) || PyList_Append(key, AT(v, Tensor_dtype))
+            || PyList_Append(key, AT(storage, Storage_device)) || PyList_Append(key, tracked ? Py_True : Py_False) ? -1 : 1;
+    }
+    if (plain < 0 || (known = PySet_Contains(the_thin_attributes, (PyObject *)Py_TYPE(v))) <= 0)
+        return plain < 0 || known < 0 ? -1 : 0;
+    PyObject *text = PyFloat_CheckExact(v) && PyFloat_AS_DOUBLE(v) == 0.0 ? PyObject_Str(v) : Py_NewRef(v);                 /* 0.0 equals -0.0 */
+    return add(key, text) || PyList_Append(key, (PyObject *)Py_TYPE(v)) ? -1 : 1;
+}
+
+/* Whether composites are looked at: 1; 0 while somebody listens, or dtypes and sizes do not say it all. */
+static int is_looked_at(void)
+{
+    PyObject *early = variable(the_foreign, s_early), *tracing = variable(the_symbols, s_tracing), *on = variable(the_repeat, s_on), *autocast;
+    if (early == NULL || tracing == NULL || on == NULL)
+        return -1;
+    if (early != Py_None || tracing != Py_None || PyObject_IsTrue(on) <= 0)
+        return 0;
+    if ((autocast = PyObject_GetAttr(the_state, s_autocast)) == NULL)
+        return -1;
+    Py_DECREF(autocast);
+    return autocast == Py_None;
+}
+
+/* Thinned.record */
+static PyObject *record_known(PyObject *found, PyObject *tensors)
+{
+    PyObject *places = AT(found, Thinned_places), *result = NULL, *attach, *got = NULL, *node;
+    PyObject *operands = PyTuple_New(PySequence_Fast_GET_SIZE(places));
+    for (Py_ssize_t i = 0; operands != NULL && i < PyTuple_GET_SIZE(operands); i++) {
+        PyObject *p = PySequence_Fast_GET_ITEM(places, i);
+        PyTuple_SET_ITEM(operands, i, Py_NewRef(PyTuple_CheckExact(p) ? PyList_GET_ITEM(tensors, PyLong_AsSsize_t(PyTuple_GET_ITEM(p, 0))) : p));
+    }
+    if (operands != NULL && AT(found, Thinned_alike) == Py_True) {
+        PyObject *what[] = {AT(found, Thinned_expr), AT(found, Thinned_compute), AT(found, Thinned_result), PyList_GET_ITEM(tensors, 0), operands};
+        result = alike(NULL, what, 5);
+    }
+    if (operands != NULL && (result == Py_None || (result == NULL && !PyErr_Occurred()))) {
+        Py_XDECREF(result);
+        result = PyObject_CallFunctionObjArgs(the_record_elementwise, AT(found, Thinned_expr), AT(found, Thinned_compute), AT(found, Thinned_result), AT(found, Thinned_shape),
+                                              AT(found, Thinned_numel), operands, NULL);
+    }
+    if (result != NULL && AT(found, Thinned_tracked) == Py_True) {
+        PyObject *what[] = {AT(found, Thinned_op), result, operands};
+        if ((attach = PyObject_GetAttr(AT(found, Thinned_op), s_attach)) != NULL)
+            got = PyObject_Vectorcall(attach, what, 3, NULL);
+        if (got != NULL && PyObject_IsTrue(AT(found, Thinned_label))) {
+            node = PyObject_GetAttr(result, s__grad_fn);
+            if (node == NULL || PyObject_SetAttr(node, s_label, AT(found, Thinned_label)))
+                Py_CLEAR(got);
+            Py_XDECREF(node);
+        }
+        if (got == NULL)
+            Py_CLEAR(result);
+        Py_XDECREF(attach), Py_XDECREF(got);
+    }
+    Py_XDECREF(operands);
+    return result;
+}
+
+/* What is known of a call with this key. */
+static PyObject *look_up(PyObject *known, PyObject *key, PyObject *tensors)
+{
+    PyObject *whole = PyList_AsTuple(key), *found, *got = NULL;
+    if (whole == NULL)
+        return NULL;
+    found = PyDict_GetItemWithError(known, whole);
+    if (found != NULL && IS(found, Thinned)) {
+        Py_INCREF(found);
+        got = record_known(found, tensors);
+        Py_DECREF(found);
+    } else if (!PyErr_Occurred()) {
+        int often = found == NULL ? 0 : PyObject_RichCompareBool(found, the_thin_tries, Py_GT);
+        if (!often && PyList_GET_SIZE(tensors))
+            got = PyObject_CallFunctionObjArgs(the_thin_missed, whole, tensors, NULL);
+        else if (often >= 0)
+            got = Py_NewRef(Py_None);
+    }
+    Py_DECREF(whole);
+    return got;
+}
+
+/* thin(known, args, kwargs): thin._again */
+PyObject *thin(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !PyDict_CheckExact(args[0]) || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
+        return PyErr_Format(PyExc_TypeError, "thin() takes a dictionary and the arguments of a call");
+    int good = is_looked_at(), grad = good > 0 ? is_set(the_state, s_grad) : 0;
+    PyObject *key, *tensors, *got = NULL, *name, *value;
+    Py_ssize_t place = 0;
+    if (good <= 0 || grad < 0)
+        return good < 0 || grad < 0 ? NULL : Py_NewRef(Py_None);
+    key = PyList_New(0), tensors = PyList_New(0);
+    good = key == NULL || tensors == NULL ? -1 : 1;
+    for (Py_ssize_t i = 0; good > 0 && i < PyTuple_GET_SIZE(args[1]); i++)
+        good = describe_value(PyTuple_GET_ITEM(args[1], i), grad, key, tensors);
+    while (good > 0 && PyDict_Next(args[2], &place, &name, &value))
+        good = PyUnicode_CompareWithASCIIString(name, "out") ? describe_value(value, grad, key, tensors) : 0;
+    for (place = 0; good > 0 && PyDict_Next(args[2], &place, &name, &value);)
+        good = PyList_Append(key, name) ? -1 : 1;
+    if (good > 0)
+        got = look_up(args[0], key, tensors);
+    Py_XDECREF(key), Py_XDECREF(tensors);
+    return good < 0 ? NULL : good ? got : Py_NewRef(Py_None);
+}

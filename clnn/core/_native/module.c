@@ -80,6 +80,7 @@ static PyMethodDef methods[] = {
     {"gather", (PyCFunction)(void (*)(void))gather, METH_FASTCALL, "multi._gather"},
     {"only_tensors", (PyCFunction)(void (*)(void))only_tensors, METH_FASTCALL, "indexing._only_tensors"},
     {"beside_numbers", (PyCFunction)(void (*)(void))beside_numbers, METH_FASTCALL, "indexing._beside_numbers"},
+    {"thin", (PyCFunction)(void (*)(void))thin, METH_FASTCALL, "thin._again"},
     {"item", item, METH_O, "interop.item"},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
     {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},

@@ -13,8 +13,10 @@
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
-    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph)
+    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned)
 #define SLOTS(X) \
+    X(Thinned, op) X(Thinned, expr) X(Thinned, compute) X(Thinned, result) X(Thinned, places) X(Thinned, shape) X(Thinned, numel) X(Thinned, alike) \
+    X(Thinned, tracked) X(Thinned, label) \
     X(Expr, failing) X(Expr, longs) X(Expr, uses_index) \
     X(Tensor, _storage) X(Tensor, shape) X(Tensor, _strides) X(Tensor, _offset) X(Tensor, dtype) X(Tensor, _numel) X(Tensor, _dense) \
     X(Storage, device) X(Storage, nbytes) X(Storage, buf) X(Storage, node) X(Storage, version) X(Storage, pinned) \
@@ -50,7 +52,8 @@
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
-    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held) X(only_tensors) X(all)
+    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held) X(only_tensors) X(all) X(thin) X(thin_attributes) X(thin_missed) X(thin_tries) \
+    X(record_elementwise)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -179,6 +182,7 @@ int ready_calls(void);
 PyObject *swift(PyObject *module, PyObject *args);
 PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *thin(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 #endif
