@@ -76,6 +76,10 @@ def put(t, shape, strides, offset, numel, value, gone=False) -> bool:
     return True
 
 
+native.give(put=put, store=vars(store))
+put = native.form("put", put)
+
+
 def _put_values(t, shape, strides, offset, numel, value) -> bool:
     """:func:`put` of a tensor that is not pending."""
     st, src, steps = t._storage, value._storage, value._strides

@@ -99,7 +99,7 @@ def _kind(row):
     return device, tuple([t.dtype for t in row]), second.shape == shape
 
 
-native.give(row_kind=_kind, held=held)
+native.give(row_kind=_kind)
 _kind = native.form("row_kind", _kind)
 
 

@@ -21,6 +21,7 @@ MAX_LEAVES = 14
 births = None           # while a thread is in inference mode: a function that gives the first version of a storage made now
 constants: dict = {}     # (number, dtype, device) -> a buffer with that number, which tensors share by value: whoever writes one of them copies it first
 held: dict = {}          # id -> buffer, for buffers that a capture keeps alive: one reference more than usual
+native.give(held=held)
 
 
 @native.know

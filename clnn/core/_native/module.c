@@ -51,6 +51,16 @@ static PyObject *give(PyObject *self, PyObject *args, PyObject *things)
     Py_RETURN_NONE;
 }
 
+/* missing(): the names of what was not given yet. */
+static PyObject *missing(PyObject *self, PyObject *nothing_given)
+{
+    PyObject *list = PyList_New(0);
+#define X(n) if (list != NULL && the_##n == NULL && add(list, PyUnicode_FromString(#n))) Py_CLEAR(list);
+    THINGS(X)
+#undef X
+    return list;
+}
+
 /* -- the module -------------------------------------------------------------------------------------------------------------------- */
 
 /* method(type, name): a method of a class, in C. */
@@ -67,6 +77,7 @@ static PyObject *method(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"know", know, METH_O, "Find the slots of a class."},
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
+    {"missing", missing, METH_NOARGS, "Names of what was not given yet."},
     {"again", again, METH_VARARGS, "again(known, python, ready, tries, entries): repeat.repeated's again"},
     {"method", method, METH_VARARGS, "The method of Recipe, Prepared or Memory that is here."},
     {"compute", (PyCFunction)(void (*)(void))compute, METH_FASTCALL, "fuse._compute"},
@@ -81,6 +92,7 @@ static PyMethodDef methods[] = {
     {"only_tensors", (PyCFunction)(void (*)(void))only_tensors, METH_FASTCALL, "indexing._only_tensors"},
     {"beside_numbers", (PyCFunction)(void (*)(void))beside_numbers, METH_FASTCALL, "indexing._beside_numbers"},
     {"thin", (PyCFunction)(void (*)(void))thin, METH_FASTCALL, "thin._again"},
+    {"put", (PyCFunction)(void (*)(void))put_region, METH_FASTCALL, "inplace.put"},
     {"item", item, METH_O, "interop.item"},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
     {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},

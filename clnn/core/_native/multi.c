@@ -46,23 +46,6 @@ PyObject *row_kind(PyObject *module, PyObject *row)
     return key;
 }
 
-/* Count a write to ``t``. */
-static int bump(PyObject *t)
-{
-    PyObject *st = AT(t, Tensor__storage), *own = PyObject_GetAttr(t, s__ver), *version, *more;
-    int counted = own == NULL ? -1 : own == Py_None ? 0 : PyObject_IsTrue(own);
-    if (counted < 0) {
-        Py_XDECREF(own);
-        return -1;
-    }
-    version = counted ? PyObject_GetAttr(own, s_version) : Py_NewRef(AT(st, Storage_version)), more = version == NULL ? NULL : PyNumber_Add(version, one);
-    int failed = more == NULL || (counted && PyObject_SetAttr(own, s_version, more));
-    if (!failed && !counted)
-        change(st, Storage_version, Py_NewRef(more));
-    Py_XDECREF(own), Py_XDECREF(version), Py_XDECREF(more);
-    return failed ? -1 : 0;
-}
-
 /* The buffer that a result goes to: the target's own, unless somebody else still looks at what it holds. */
 static PyObject *buffer_for(PyObject *storage, Py_ssize_t reads, PyObject *device)
 {

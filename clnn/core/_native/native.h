@@ -43,7 +43,7 @@
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
     X(_leaf_hooks) X(_known) X(_pairs) X(_layouts) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
     X(_views) X(_default_float) X(number) X(pushing) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
-    X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
+    X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -53,7 +53,7 @@
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
     X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held) X(only_tensors) X(all) X(thin) X(thin_attributes) X(thin_missed) X(thin_tries) \
-    X(record_elementwise)
+    X(record_elementwise) X(store) X(put)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -169,6 +169,9 @@ PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* indices.c */
 PyObject *only_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *beside_numbers(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* stores.c */
+int bump(PyObject *t);
+PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* multi.c */
 PyObject *row_kind(PyObject *module, PyObject *row);
 PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n);

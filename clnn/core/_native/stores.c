@@ -1,0 +1,163 @@
+/* Values put straight into memory: inplace.put and store.store. */
+#include "native.h"
+
+/* Count a write to ``t``. */
+int bump(PyObject *t)
+{
+    PyObject *st = AT(t, Tensor__storage), *own = PyObject_GetAttr(t, s__ver), *version, *more;
+    int counted = own == NULL ? -1 : own == Py_None ? 0 : PyObject_IsTrue(own);
+    if (counted < 0) {
+        Py_XDECREF(own);
+        return -1;
+    }
+    version = counted ? PyObject_GetAttr(own, s_version) : Py_NewRef(AT(st, Storage_version)), more = version == NULL ? NULL : PyNumber_Add(version, one);
+    int failed = more == NULL || (counted && PyObject_SetAttr(own, s_version, more));
+    if (!failed && !counted)
+        change(st, Storage_version, Py_NewRef(more));
+    Py_XDECREF(own), Py_XDECREF(version), Py_XDECREF(more);
+    return failed ? -1 : 0;
+}
+
+/* What tells how a value is stored: see store.store. ``from``: the step of each dimension in the memory of a tensor that is copied, NULL for a number. */
+static PyObject *key_of(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *first, PyObject *from)
+{
+    PyObject *moved = PyObject_IsTrue(offset) ? Py_True : Py_False, *copied = from == NULL ? Py_NewRef(Py_None) : PyTuple_Pack(2, PyObject_IsTrue(first) ? Py_True : Py_False, from);
+    PyObject *key = copied == NULL ? NULL : PyTuple_Pack(6, device, dtype, shape, strides, moved, copied);
+    Py_XDECREF(copied);
+    return key;
+}
+
+/* The places of the launch's buffers, with these. */
+static PyObject *picked(PyObject *launch, PyObject *read, PyObject *written)
+{
+    PyObject *places = AT(launch, _Launch_places), *both[] = {read == NULL ? written : read, written};
+    Py_ssize_t n = read == NULL ? 1 : 2;
+    PyObject *tuple = PyList_GET_SIZE(places) == 2 * n ? PyTuple_New(2 * n) : NULL;
+    for (Py_ssize_t i = 0; tuple != NULL && i < n; i++) {
+        PyTuple_SET_ITEM(tuple, 2 * i, Py_NewRef(PyList_GET_ITEM(places, 2 * i)));
+        PyTuple_SET_ITEM(tuple, 2 * i + 1, Py_NewRef(both[i]));
+    }
+    return tuple;
+}
+
+/* The numbers of the launch. */
+static PyObject *numbers_of(PyObject *launch, PyObject *first, PyObject *number, PyObject *offset)
+{
+    PyObject *list = PyList_New(0);
+    int moved = AT(launch, _Launch_moved) == Py_True, failed = list == NULL;
+    if (!failed && moved && first != NULL && PyObject_IsTrue(first))
+        failed = PyList_Append(list, first);
+    if (!failed && number != NULL)
+        failed = PyList_Append(list, number);
+    if (!failed && moved && PyObject_IsTrue(offset))
+        failed = PyList_Append(list, offset);
+    if (failed)
+        Py_CLEAR(list);
+    return list;
+}
+
+/* Launch what is known: 1; 0 where it is not known yet. ``read``, ``first``, ``from``: a tensor's buffer, offset and steps; ``number``: in place of these. */
+static int store(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first, PyObject *from,
+                 PyObject *number)
+{
+    PyObject *stores = variable(the_store, s__stores), *key, *launch = NULL, *where = NULL, *numbers = NULL, *got = NULL;
+    if (stores == NULL || !PyDict_CheckExact(stores))       /* in a trace it is another */
+        return stores == NULL ? -1 : 0;
+    if ((key = key_of(device, dtype, shape, strides, offset, first, from)) == NULL)
+        return -1;
+    launch = PyDict_GetItemWithError(stores, key);
+    Py_DECREF(key);
+    if (launch == NULL || AT(launch, _Launch_prepared) == Py_None || !PyObject_TypeCheck(AT(launch, _Launch_prepared), Prepared_type))
+        return PyErr_Occurred() ? -1 : 0;
+    Py_INCREF(launch);
+    if ((where = picked(launch, read, written)) != NULL && (numbers = numbers_of(launch, first, number, offset)) != NULL) {
+        PyObject *args[] = {device, where, numbers};
+        got = run_prepared(AT(launch, _Launch_prepared), args, 3);
+    }
+    Py_DECREF(launch);
+    Py_XDECREF(where), Py_XDECREF(numbers), Py_XDECREF(got);
+    return got != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
+}
+
+/* Whether nobody else looks at what the memory of ``t`` holds, or keeps a history of it. */
+static int is_free(PyObject *t)
+{
+    PyObject *st = AT(t, Tensor__storage), *early = variable(the_foreign, s_early), *dispatched = variable(the_foreign, s_dispatched), *base;
+    if (early == NULL || dispatched == NULL)
+        return -1;
+    if (!IS(st, Storage) || AT(st, Storage_node) != Py_None || AT(st, Storage_pinned) != Py_False || early != Py_None || dispatched != Py_None)
+        return 0;
+    int good = PyObject_RichCompareBool(AT(st, Storage_version), zero, Py_GE), some = 0;
+    if (good <= 0 || (some = is_set(the_state, s_watched)) || (some = is_tracked(t)))
+        return good < 0 || (good && some < 0) ? -1 : 0;
+    if ((base = PyObject_GetAttr(t, s__base)) == NULL)
+        return -1;
+    some = base == Py_None ? 0 : is_tracked(base);
+    Py_DECREF(base);
+    if (some)
+        return some < 0 ? -1 : 0;
+    PyObject *buf = AT(st, Storage_buf), *id = PyLong_FromVoidPtr(buf);
+    int held = id == NULL ? -1 : PyDict_Contains(the_held, id);
+    Py_XDECREF(id);
+    return held < 0 ? -1 : Py_REFCNT(buf) <= 1 + held;
+}
+
+/* A number as the launch takes it, a new reference. */
+static PyObject *packed(PyObject *value, PyObject *dtype)
+{
+    PyObject *acc = PyObject_GetAttr(dtype, s_acc), *got = acc == NULL ? NULL : PyObject_CallFunctionObjArgs(the_packed, value, acc, NULL);
+    Py_XDECREF(acc);
+    return got;
+}
+
+/* The steps of ``value`` over ``shape``, a new reference; NULL without an error where it is not that simple. */
+static PyObject *steps_of(PyObject *value, PyObject *shape)
+{
+    int same = PyObject_RichCompareBool(AT(value, Tensor_shape), shape, Py_EQ);
+    if (same)
+        return same < 0 ? NULL : Py_NewRef(AT(value, Tensor__strides));
+    if (PyTuple_GET_SIZE(AT(value, Tensor_shape)))
+        return NULL;
+    PyObject *steps = PyTuple_New(PyTuple_GET_SIZE(shape));
+    for (Py_ssize_t i = 0; steps != NULL && i < PyTuple_GET_SIZE(shape); i++)
+        PyTuple_SET_ITEM(steps, i, Py_NewRef(zero));
+    return steps;
+}
+
+/* Put a tensor that is computed into a region of the memory of ``t``. */
+static int put_tensor(PyObject *t, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *value)
+{
+    PyObject *st = AT(t, Tensor__storage), *src = AT(value, Tensor__storage), *steps;
+    int tracked = is_tracked(value);
+    if (tracked || !IS(src, Storage) || AT(src, Storage_node) != Py_None || AT(src, Storage_pinned) != Py_False || src == st || AT(src, Storage_buf) == AT(st, Storage_buf)
+            || AT(src, Storage_device) != AT(st, Storage_device) || AT(value, Tensor_dtype) != AT(t, Tensor_dtype))
+        return tracked < 0 ? -1 : 0;
+    if ((steps = steps_of(value, shape)) == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    int done = store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
+    Py_DECREF(steps);
+    return done;
+}
+
+/* put(t, shape, strides, offset, numel, value, gone=False): inplace.put */
+PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n < 6 || n > 7)
+        return PyErr_Format(PyExc_TypeError, "put() takes a tensor, a region and a value");
+    PyObject *t = args[0], *value = args[5], *number;
+    int number_given = PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value), done = simple(t);
+    if (done > 0)
+        done = is_free(t);
+    if (done > 0 && number_given) {
+        PyObject *st = AT(t, Tensor__storage);
+        if ((number = packed(value, AT(t, Tensor_dtype))) == NULL)
+            return NULL;
+        done = store(AT(st, Storage_device), AT(t, Tensor_dtype), args[1], args[2], args[3], AT(st, Storage_buf), NULL, NULL, NULL, number);
+        Py_DECREF(number);
+    } else if (done > 0) {
+        done = IS(value, Tensor) ? put_tensor(t, args[1], args[2], args[3], value) : 0;
+    }
+    if (done > 0 && bump(t))
+        done = -1;
+    return done < 0 ? NULL : done ? Py_NewRef(Py_True) : PyObject_Vectorcall(the_put, args, n, NULL);
+}
