@@ -87,7 +87,7 @@ def _rebuild_parameter(data, requires_grad, backward_hooks):
 
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
     """A tensor over a typed storage."""
-    t = storage._flat().as_strided(tuple(size), tuple(stride), storage_offset)
+    t = storage._flat().as_strided(tuple(size), tuple(stride), storage_offset).detach()
     return t.requires_grad_(requires_grad)
 
 

@@ -9,6 +9,7 @@ import itertools
 
 import clnn
 from clnn._tensor import override
+from clnn._tensor.dispatch import memory_order
 from clnn._tensor.tensor import Tensor
 from clnn.core.layout import jagged, strided
 from clnn.core.shape import Size
@@ -155,7 +156,8 @@ class NestedTensor(Tensor):
         """All items one after the other."""
         self._jagged("values")
         if self._given is None:
-            self._given = clnn.cat(self.parts)
+            differs = next((d for d in range(self.dim() - 1) if self._alike_but(d)), 0)
+            self._given = clnn.cat(self.parts, differs)
         return self._given
 
     def offsets(self):
@@ -291,7 +293,21 @@ def _permute(func, args, kwargs):
     return nest._like([p.permute([_inner(d, nest.dim()) for d in dims[1:]]) for p in nest.parts])
 
 
+def _dropout(func, args, kwargs):
+    """One mask for all items, drawn in the order of memory, also where it changes nothing."""
+    nest, *rest = args
+    order = [memory_order(p, dense=True) or list(range(p.dim())) for p in nest.parts]
+    lying = [p.permute(o) for p, o in zip(nest.parts, order)]
+    flat = clnn.cat([p.reshape(-1) for p in lying])
+    p, train = (rest + [kwargs.get("p", 0.5), kwargs.get("training", kwargs.get("train", True))][len(rest):])[:2]
+    if train and p in (0, 1):
+        clnn.empty_like(flat).bernoulli_(1 - p)
+    items = func(flat, *rest, **kwargs).split([p.numel() for p in lying])
+    return nest._like([t.reshape(p.shape).permute([o.index(d) for d in range(len(o))]) for t, p, o in zip(items, lying, order)])
+
+
 _HANDLERS = {
+    "dropout": _dropout,
     **dict.fromkeys("softmax log_softmax cumsum cumprod glu normalize argsort sort".split(), _along(1, 2, ("dim",))),
     **dict.fromkeys("sum mean amax amin max min argmax argmin prod norm var std logsumexp any all".split(), _reduction),
     **dict.fromkeys("transpose swapaxes flatten".split(), _along(1, 3, ("dim0", "dim1", "start_dim", "end_dim"))), "unflatten": _along(1, 2, ("dim",)),

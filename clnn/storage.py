@@ -1,6 +1,8 @@
 """Handles on the memory behind tensors, as ``torch.UntypedStorage`` (bytes) and ``torch.TypedStorage`` (elements)."""
 from __future__ import annotations
 
+import io
+
 import numpy as np
 
 from ._tensor.device import resolve
@@ -9,6 +11,7 @@ from ._tensor.pointers import address
 from ._tensor.segments import file_of, mapped
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
+from .core.config import config
 from .core.warn import first_time, warn
 from .ops import creation
 from .ops.assign import resize_storage
@@ -36,6 +39,19 @@ class UntypedStorage(StorageBase):
         elif not isinstance(source, Tensor):
             source = creation.tensor(source, dtype=self._row, device=device)
         self._tensor, self._held = source, source._storage
+
+    @classmethod
+    def _made_by(cls, later, row):
+        """A handle on the memory of the tensor that ``later()`` makes when somebody asks for it."""
+        made = cls.__new__(cls)
+        made._later, made._row = later, row
+        return made
+
+    def __getattr__(self, name):
+        if name in ("_tensor", "_held") and "_later" in self.__dict__:
+            UntypedStorage.__init__(self, self._later())
+            return self.__dict__[name]
+        raise AttributeError(f"'{type(self).__name__.removeprefix('_File')}' object has no attribute {name!r}")
 
     @staticmethod
     def from_file(filename, shared=False, nbytes=0):
@@ -99,6 +115,17 @@ class UntypedStorage(StorageBase):
     def clone(self):
         """A copy."""
         return self[:]
+
+    __copy__ = clone
+
+    def __deepcopy__(self, memo):
+        return memo.setdefault(id(self), self.clone())
+
+    def __reduce__(self):
+        from .serialization import save
+        file = io.BytesIO()
+        save(self, file)
+        return _load_from_bytes, (file.getvalue(),)
 
     def untyped(self):
         """This storage as bytes."""
@@ -171,20 +198,14 @@ class UntypedStorage(StorageBase):
         return f"{lines}[{self._title()}device={self.device}) of size {self.size()}]"
 
     def _title(self):
-        return "clnn.storage.UntypedStorage("
+        return f"{config.spoken}.storage.UntypedStorage("
 
 
 class _FileStorage(UntypedStorage):
     """A file's bytes, in no device's memory until they are asked for."""
 
     def __init__(self, array):
-        self._bytes = array
-
-    def __getattr__(self, name):
-        if name in ("_tensor", "_held"):
-            super().__init__(from_array(np.asarray(self._bytes), resolve("cpu"), dt.uint8))
-            return self.__dict__[name]
-        raise AttributeError(f"'UntypedStorage' object has no attribute {name!r}")
+        self._bytes, self._later = array, lambda: from_array(np.asarray(array), resolve("cpu"), dt.uint8)
 
     def nbytes(self):
         """Size in bytes."""
@@ -218,7 +239,7 @@ class TypedStorage(UntypedStorage):
         return self._tensor.type().replace("Tensor", "Storage")
 
     def _title(self):
-        return f"clnn.storage.TypedStorage(dtype={self.dtype}, "
+        return f"{config.spoken}.storage.TypedStorage(dtype={self.dtype}, "
 
 
 class _Kind(type):
@@ -256,6 +277,12 @@ def storage(self):
         warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. This should only matter to you "
              "if you are using storages directly.  To access UntypedStorage directly, use tensor.untyped_storage() instead of tensor.storage()")
     return TypedStorage(self)
+
+
+def _load_from_bytes(b):
+    """The storage of a tensor that ``pickle`` wrote under PyTorch."""
+    from .serialization import load
+    return load(io.BytesIO(b), weights_only=False)
 
 
 Storage, _StorageBase = globals()["FloatStorage"], StorageBase

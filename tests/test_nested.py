@@ -99,3 +99,23 @@ def test_other_ways_to_make_one():
 def test_errors(call, text):
     with pytest.raises(RuntimeError, match=text):
         call()
+
+
+@pytest.mark.parametrize("layout", ["jagged", "strided"])
+def test_one_mask_drops_of_all_items_and_is_drawn_even_for_nothing(layout):
+    torch = pytest.importorskip("torch")
+    if not clnn.ops.random.in_sequence(clnn.zeros(1)):
+        pytest.skip("draws other numbers than PyTorch on a processor")
+    said = []
+    for lib in (torch, clnn):
+        n = lib.nested.nested_tensor([lib.tensor(x) for x in ITEMS], layout=getattr(lib, layout))
+        lib.manual_seed(3)
+        said.append([(torch.cat([torch.tensor(x.tolist()) for x in lib.nn.functional.dropout(n, p, training=t).unbind()]).tolist(), lib.rand(1).item())
+                     for p in (0.0, 0.3, 1.0) for t in (True, False)])
+    assert np.allclose([n for _, n in said[0]], [n for _, n in said[1]])
+    np.testing.assert_allclose([v for v, _ in said[1]], [v for v, _ in said[0]], rtol=1e-6)
+
+
+def test_transposed_items_lie_one_after_the_other_where_they_differ():
+    n = made().transpose(1, 2)
+    np.testing.assert_array_equal(n.values().numpy(), np.concatenate([x.T for x in ITEMS], 1))

@@ -208,7 +208,7 @@ def test_initial_weights():
     def run(t):
         nn, w = t.nn, t.empty(30, 20)
         layers = [nn.Linear(7, 5), nn.Conv2d(3, 8, 3), nn.Embedding(11, 4), nn.LSTM(5, 6, 2), nn.MultiheadAttention(8, 2), nn.Bilinear(3, 4, 5), nn.GRUCell(3, 4),
-                  nn.ConvTranspose2d(3, 4, 2), nn.EmbeddingBag(6, 3), nn.TransformerDecoderLayer(8, 2, 16)]
+                  nn.ConvTranspose2d(3, 4, 2), nn.EmbeddingBag(6, 3), nn.TransformerDecoderLayer(8, 2, 16), nn.Conv2d(0, 4, 1)]
         fills = [f(w).clone() for f in (nn.init.xavier_uniform_, nn.init.kaiming_normal_, nn.init.trunc_normal_)]
         wide, g = t.empty(2, 8), t.Generator().manual_seed(4)
         fills += [nn.init.orthogonal_(wide).clone(), nn.init.orthogonal_(t.empty(8, 2), generator=g), nn.init.orthogonal_(t.empty(2, 3, 2), generator=g)]

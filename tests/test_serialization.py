@@ -1,6 +1,7 @@
 """clnn.save and clnn.load: PyTorch's format both ways, safetensors, and files that must be refused."""
 
 import collections
+import copy
 import datetime
 import errno
 import io
@@ -573,3 +574,24 @@ def test_whole_modules_to_and_from_torch():
 def test_files_with_modules_call_nothing(code):
     with pytest.raises(SerializationError):
         clnn.load(zip_with(code), weights_only=False)
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.parametrize("form", [True, False])
+def test_storages_are_saved_and_loaded_with_the_tensors_that_see_them(form):
+    theirs, mine = [{"x": (x := lib.arange(3.0)), "all": x.storage()} for lib in (torch, clnn)]
+    file = io.BytesIO()
+    clnn.save(mine, file, _use_new_zipfile_serialization=form)
+    file.seek(0)
+    assert torch.load(io.BytesIO(file.getvalue()))["all"].tolist() == [0, 1, 2]
+    for got in (clnn.load(file), clnn.load(saved_by_torch(theirs, _use_new_zipfile_serialization=form))):
+        got["x"][0] = 7
+        assert type(got["all"]) is clnn.TypedStorage and got["all"].tolist() == [7, 1, 2]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_pickles_of_tensors_made_under_pytorch_name_what_is_here():
+    loaded = clnn.storage._load_from_bytes(torch.arange(6.0).storage().__reduce__()[1][0])
+    assert loaded.dtype is clnn.float32 and clnn._utils._rebuild_tensor_v2(loaded, 1, (2, 2), (1, 2), False, {}).tolist() == [[1, 3], [2, 4]]
+    own = clnn.arange(3).untyped_storage()
+    assert all(again.tolist() == own.tolist() and again != own for again in (pickle.loads(pickle.dumps(own)), copy.deepcopy(own), copy.copy(own)))

@@ -10,6 +10,7 @@ from clnn._serialization import quantized, whole
 from clnn._serialization.allowed import NumpyDtype, StorageType, allowed_globals, fill_array, find_global, set_state, with_attributes
 from clnn._serialization.files import EmptyFile, SerializationError
 from clnn._serialization.unpickle import Machine, trusts
+from clnn.core.dtype import from_name
 
 _OLD_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # how files of PyTorch before 1.6 begin
 
@@ -21,12 +22,22 @@ def numpy_dtype(name):
 
 
 class LoadedStorage:
-    """One stored block of elements; the tensor over all of it is made on first use and shared by all views."""
+    """One stored block of elements; the tensor over all of it is made on first use and shared by all views.
+
+    Attributes:
+        handle: what the program is given, where the file holds the storage itself.
+    """
 
     def __init__(self, array, dtype_name, device):
+        from clnn.storage import TypedStorage
         self.array, self.dtype_name, self.device = array, dtype_name, device
         self.numel = len(array)
         self._tensors = {}
+        self.handle = TypedStorage._made_by(self._any, from_name(self.dtype_name))
+        self.handle._loaded = self
+
+    def _any(self):
+        return next(iter(self._tensors.values())) if self._tensors else self.tensor(self.dtype_name)
 
     def tensor(self, dtype_name):
         """A one-dimensional tensor over the whole storage."""
@@ -115,7 +126,7 @@ class ZipReader:
         storage = self.storages[key]
         if storage.dtype_name != dtype_name:
             raise SerializationError(f"load: storage {key} of {self.name} is used with two dtypes")
-        return storage
+        return storage.handle
 
     def _bytes(self, key, nbytes):
         data = self._record("data/" + key)
@@ -124,15 +135,17 @@ class ZipReader:
         return data
 
     def _rebuild_tensor(self, storage, offset, size, stride, requires_grad, hooks=None, metadata=None):
-        return self._tensor(storage, storage.dtype_name, offset, size, stride, requires_grad)
+        return self._tensor(storage, None, offset, size, stride, requires_grad)
 
     def _rebuild_tensor_v3(self, storage, offset, size, stride, requires_grad, hooks, dtype, metadata=None):
         return self._tensor(storage, str(dtype).rpartition(".")[2], offset, size, stride, requires_grad)
 
     def _tensor(self, storage, dtype_name, offset, size, stride, requires_grad):
         import clnn
+        storage = getattr(storage, "_loaded", None)
         if type(storage) is not LoadedStorage:
             raise SerializationError("load: a tensor without a storage")
+        dtype_name = dtype_name or storage.dtype_name
         size, stride = tuple(size), tuple(stride)
         if len(size) != len(stride) or not all(type(n) is int and n >= 0 for n in (offset, *size, *stride)):
             raise SerializationError(f"load: a tensor has impossible geometry: size {size}, stride {stride}, offset {offset}")

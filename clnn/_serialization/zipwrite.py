@@ -88,6 +88,8 @@ class Pickler:
             return Pickler._array if isinstance(obj, np.ndarray) else Pickler._numpy_scalar
         if isinstance(obj, layout):
             return Pickler._layout
+        if isinstance(obj, clnn.UntypedStorage):
+            return Pickler._storage
         own = quantized.writer_of(obj)
         if own is not None:
             return own
@@ -305,13 +307,7 @@ class Pickler:
         if kind_of:
             self._global(*kind_of)
         self.out += b"(("
-        for text in ("storage", None, storage_key, "cpu"):
-            if text is None:
-                self._global(*("torch", kind) if kind else ("torch.storage", "UntypedStorage"))
-            else:
-                self._save(text)
-        self._int(numel)
-        self.out += self.reference_end
+        self._reference(storage_key, kind, numel)
         self._int(obj.storage_offset())
         self._plain_tuple(tuple(obj.shape))
         self._plain_tuple(tuple(obj.stride()))
@@ -321,6 +317,22 @@ class Pickler:
         if kind is None:
             self._dtype(obj.dtype)
         self.out += b"t"
+
+    def _reference(self, storage_key, kind, numel):
+        """The rest of a reference to a storage, which began with a mark."""
+        for text in ("storage", None, storage_key, "cpu"):
+            if text is None:
+                self._global(*("torch", kind) if kind else ("torch.storage", "UntypedStorage"))
+            else:
+                self._save(text)
+        self._int(numel)
+        self.out += self.reference_end
+
+    def _storage(self, obj):
+        from clnn.storage import TypedStorage
+        storage_key, kind, numel = self._storage_of(obj._flat())
+        self.out += b"("
+        self._reference(storage_key, kind if isinstance(obj, TypedStorage) else None, numel)
 
     def _layout(self, obj):
         self._global("torch.serialization", "_get_layout")
