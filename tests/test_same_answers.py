@@ -126,6 +126,18 @@ torch.hash_tensor(T([1., 2., 3.]), out=torch.zeros(0))
 b = T([0., 1.]); h = torch.histogram(T([0.5]), b); _ = b.zero_(); h.bin_edges, T([2.]).__rdiv__(3.)
 x = torch.eye(3)[None]; v, i = F.max_pool2d(x, 2, 1, return_indices=True); torch.ops.aten.max_pool2d_with_indices_backward(v + 1, x, [2], [1], [0], [1], False, i)
 x = torch.ones(2, 2).bfloat16().requires_grad_(); g, = torch.autograd.grad(torch.addmm(x, x, x).sum(), x, create_graph=True); g + torch.autograd.grad(g.sum(), x)[0]
+x = torch.ones(2, 4, 3).transpose(1, 2); [(a + b).stride() for a, b in ((torch.ones(3, 4), x), (x, torch.ones(3, 4)), (torch.ones(1).expand(2, 3, 4), x))]
+x = torch.ones(4, 3).t(); torch.where(torch.ones(2, 1, 1) > 0, x, torch.ones(4)).stride(), torch.zeros_like(x[:, None].expand(3, 2, 4)).stride()
+x = torch.ones(3, 4).t().requires_grad_(); x.sin().sum().backward(create_graph=True); x.grad.stride()
+x, y = (torch.ones(3, 4).t().requires_grad_() for _ in range(2)); torch.autograd.grad(x.sum(), y, allow_unused=True, materialize_grads=True)[0].stride()
+x = torch.ones(4, 6)[:, ::2].requires_grad_(); torch.ones(4, 4).matmul(x).t().contiguous().sum().backward(); x.grad.stride()
+F.linear(torch.ones(3, 4), torch.ones(2, 3, 4))
+F.linear(torch.ones(()), torch.ones(3, 4))
+F.adaptive_avg_pool2d(torch.ones(3, 4), 1), F.adaptive_avg_pool3d(torch.ones(1, 2, 2), 1).shape
+x, _ = torch.ones(3, requires_grad=True), torch.manual_seed(0); words(x.normal_), words(x.bernoulli_), words(x[:2].uniform_), torch.rand(2).tolist()
+f = torch.no_grad()(lambda: torch.inference_mode(False)(torch.is_grad_enabled)()); f(), torch.is_grad_enabled()
+f = torch.func.grad(lambda x: (x.sin() * x).sum()); g = torch.inference_mode()(lambda x: (f(x * 1), f(x)))(torch.ones(2)); [h.is_inference() for h in g], g
+f = torch.inference_mode()(lambda x: torch.func.vjp(torch.sin, x)[1](x)[0]); f(torch.ones(2)).is_inference(), f(torch.ones(2))
 x = torch.ones(1, 2, 2).half().requires_grad_(); g = torch.autograd.grad(torch.baddbmm(x, x, 2 * x).sum(), x, create_graph=True); g, torch.autograd.grad(g[0].sum(), x)
 x = torch.arange(4.); [(f(x, T([1]), reduction=r), f(x, T([1]), reduction=r).shape) for f in (F.nll_loss, F.cross_entropy) for r in ("none", "mean", "sum")]
 F.nll_loss(torch.ones(4), T([1, 2]))

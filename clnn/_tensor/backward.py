@@ -213,7 +213,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
             if materialize_grads:
                 if isinstance(inputs[i], GradientEdge):
                     raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-                got[i] = inputs[i].new_zeros(inputs[i].shape, requires_grad=create_graph)
+                got[i] = later.zeros_like(inputs[i], requires_grad=create_graph)
             elif not allow:
                 raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True "
                                    "if this is the desired behavior.")

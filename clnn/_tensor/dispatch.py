@@ -146,9 +146,8 @@ def _pair(name, a, b):
     """(shape, its number of elements, strides of ``a`` and of ``b`` over it, whether each is read in flat order) of two operands whose result lies in
     row-major order; else False."""
     shape = broadcast(name, a, b)
-    full = a if a.shape == shape else b
     found = False
-    if full.shape == shape and memory_order(full) is None:
+    if (a.shape == shape or b.shape == shape) and result_order((a, b), shape) is None:
         (walk_a, flat_a), (walk_b, flat_b) = _over(a, shape), _over(b, shape)
         found = (shape, shape.numel(), walk_a, walk_b, flat_a, flat_b)
     if len(_pairs) > _MOST_PAIRS:
@@ -188,8 +187,7 @@ def _layout(op, operands, key):
     for a number; shape, strides and density of the result) of operands on one device, with PyTorch's layout rule."""
     tensors = [t for t in operands if isinstance(t, Tensor)]
     shape = tensors[0].shape if all([t.shape == tensors[0].shape for t in tensors]) else broadcast(op.name, *tensors)
-    full = [t for t in tensors if t.shape == shape]
-    order = memory_order(full[0]) if full else None
+    order = result_order(tensors, shape)
     walked = shape if order is None else Size([shape[d] for d in order])
     walks = []
     for t in operands:
@@ -281,12 +279,8 @@ def _number(t):
 
 
 def record_in_layout(expr, compute, result, shape, numel, operands) -> Tensor:
-    """``record_elementwise`` with PyTorch's layout rule: the first operand of full shape passes the order of its dimensions on."""
-    order = None
-    for t in () if expr.uses_index else operands:                # element numbers are those of the shape, not of the memory
-        if isinstance(t, Tensor) and t.shape == shape:
-            order = memory_order(t)
-            break
+    """``record_elementwise`` with PyTorch's layout rule: see :func:`result_order`."""
+    order = None if expr.uses_index else result_order([t for t in operands if isinstance(t, Tensor)], shape)   # element numbers are those of the shape
     if order is None:
         return record_elementwise(expr, compute, result, shape, numel, operands)
     moved = [_permuted(t, shape, order) if isinstance(t, Tensor) else t for t in operands]
@@ -307,22 +301,46 @@ def memory_order(t, dense=False):
 
 @memo(65536)
 def _order(shape, strides, dense):
-    if 0 in strides:
-        return None
-    order = sorted(range(len(strides)), key=lambda d: (-strides[d], d))
-    if order == list(range(len(strides))):
-        return None
-    if dense and not is_contiguous(tuple([shape[d] for d in order]), tuple([strides[d] for d in order])):
+    order = None if dense and 0 in strides else _agreed(shape, (strides,))
+    if order and dense and not is_contiguous(tuple([shape[d] for d in order]), tuple([strides[d] for d in order])):
         return None
     return order
 
 
-def as_it_lies(target, make) -> Tensor:
-    """What ``make`` gives for a shape, in the shape of ``target``: numbers are drawn in the order of memory. It is also told the order, None for their own."""
-    order = None if target.is_contiguous() else memory_order(target)
-    if order is None:
-        return make(target.shape, None)
-    return make(Size([target.shape[d] for d in order]), order).permute([order.index(d) for d in range(len(order))])
+def result_order(tensors, shape):
+    """The order of dimensions in which an elementwise result lies in memory, None for their own: of two dimensions the first operand that has steps along
+    both says which is the outer one."""
+    for t in tensors:
+        if not t._dense and len(shape) > 1 and 0 not in shape:
+            return _agreed(tuple(shape), tuple([t._strides if t.shape == shape else broadcast_strides(t.shape, t._strides, shape) for t in tensors]))
+    return None
+
+
+@memo(65536)
+def _agreed(shape, all_strides):
+    order = list(range(len(shape)))
+    for first in range(len(shape) - 2, -1, -1):                  # insertion from the back, as in PyTorch: where no operand tells, the order is not total
+        at = first
+        for other in range(first + 1, len(shape)):
+            inner = _inner(order[at], order[other], shape, all_strides)
+            if inner > 0:
+                order[at], order[other] = order[other], order[at]
+                at = other
+            elif inner < 0:
+                break
+    return None if order == sorted(order) else order
+
+
+def _inner(one, other, shape, all_strides):
+    """1 where dimension ``one`` lies within ``other``, -1 where it is around it, 0 where no operand tells."""
+    for strides in all_strides:
+        a, b = strides[one], strides[other]
+        if a and b:
+            if a != b:
+                return 1 if a < b else -1
+            if shape[one] < shape[other]:
+                return 1
+    return 0
 
 
 def in_order_of(result, order, name) -> Tensor:

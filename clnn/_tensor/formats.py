@@ -8,6 +8,7 @@ import functools
 
 from ..core.layout import channels_last, channels_last_3d, contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, is_contiguous
+from . import later
 from .writing import copy
 
 _LINES = "lines"                                                # of channels: no format of PyTorch's, but what its pooling keeps
@@ -51,9 +52,11 @@ def follows(t, format) -> bool:
 def preserved(t):
     """The strides of a copy of ``t`` that keeps its order of dimensions; None where these are row-major."""
     strides, shape = t._strides, t.shape
-    if t._dense or len(shape) < 2 or not t._numel or 0 in strides:
+    if t._dense or len(shape) < 2 or not t._numel:
         return None
-    order = by_stride(shape, strides)
+    order = later.memory_order(t) if 0 in strides else by_stride(shape, strides)
+    if order is None:
+        return None
     inner = contiguous_strides(tuple([shape[d] for d in order]))
     found = [0] * len(order)
     for i, d in enumerate(order):

@@ -7,13 +7,13 @@ import sys
 
 from ..core import dtype as dt
 from ..core import native
-from ..core.shape import is_contiguous
+from ..core.shape import Size, is_contiguous
 from ..core.warn import warn
 from ..graph import store
 from ..graph.node import held
 from ..graph.op import REGISTRY
 from . import foreign, tape
-from .dispatch import plain
+from .dispatch import memory_order, plain
 from .entries import frozen
 from .foreign import NoStrides
 from .grad_mode import state
@@ -202,6 +202,17 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     return target
 
 
+def draw_into(target, make, name) -> Tensor:
+    """Make ``target`` hold the numbers that ``make`` draws for a shape, in the order of memory. It is also told the order, None for their own."""
+    if state.grad and target._rg:
+        refuse_leaf(target)                                          # no number is drawn for an error
+    order = None if target.is_contiguous() else memory_order(target)
+    if order is None:
+        return apply_inplace(target, make(target.shape, None), name)
+    drawn = make(Size([target.shape[d] for d in order]), order)
+    return apply_inplace(target, drawn.permute([order.index(d) for d in range(len(order))]), name)
+
+
 _WRITTEN = dict(copy="torch::autograd::CopyBackwards", fill="FillBackward2", random="RandomBackward2", bernoulli="BernoulliBackward2")
 
 
@@ -292,7 +303,6 @@ def _cut(image, size, stride, offset):
 
 def _image(base, view):
     """How gradients of ``base`` are laid out as its memory is, so that the strides of ``view`` hold for them: (shape, first element, forth, back)."""
-    from .dispatch import memory_order
     shape, strides, rank = tuple(base.shape), tuple(base._strides), len(base.shape)
     order = list(range(rank)) if is_contiguous(shape, strides) else memory_order(base, dense=True)
     old, new = base.dtype.itemsize, view.dtype.itemsize

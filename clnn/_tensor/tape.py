@@ -358,7 +358,7 @@ def _laid_out(grad, leaf):
         order = later.memory_order(leaf, dense=True)
         if order is not None:
             return grad.permute(order).contiguous().permute([order.index(d) for d in range(len(order))])
-        return grad.contiguous() if leaf.is_contiguous() else grad
+        return grad.contiguous()                                # so also beside a leaf with gaps
     except later.NoStrides:
         return grad
 
@@ -373,7 +373,8 @@ def _arrive(node, slots, create_graph):
     with adding:
         have = leaf._grad
         if have is None:
-            leaf._grad = grad.clone() if create_graph else _laid_out(grad, leaf)._snapshot()    # neither is a view, nor what a program gave
+            laid = _laid_out(grad, leaf)
+            leaf._grad = laid.clone() if create_graph else laid._snapshot()         # neither is a view, nor what a program gave
         elif create_graph or have.is_sparse is not grad.is_sparse:      # a sum of both kinds is dense: another tensor
             leaf._grad = have + grad
         else:

@@ -9,7 +9,7 @@ from operator import index
 
 import numpy as np
 
-from .._tensor import foreign, formats
+from .._tensor import foreign, formats, later
 from .._tensor.device import holding, resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
@@ -236,6 +236,9 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
         tensor([0, 0])
     """
     return _done(_alike(filled(input.shape, 0, *_like(input, dtype, device)), input, memory_format), requires_grad)
+
+
+later.zeros_like = zeros_like
 
 
 @_like_another

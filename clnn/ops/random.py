@@ -14,8 +14,8 @@ import numpy as np
 from .._tensor import foreign, formats
 from .._tensor.declare import composite, elementwise
 from .._tensor.device import resolve
-from .._tensor.dispatch import as_it_lies, broadcast
-from .._tensor.inplace import apply_inplace, type_name
+from .._tensor.dispatch import broadcast
+from .._tensor.inplace import draw_into, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.splice import drawn
 from .._tensor.tensor import Tensor, from_node, make
@@ -483,7 +483,7 @@ def _fill(name, apart=None):
     def decorate(draw):
         def method(self, *args, generator=None, **kwargs):
             chosen = draw if apart is None or self.is_contiguous() else apart
-            return apply_inplace(self, as_it_lies(self, lambda shape, order: chosen(shape, self.dtype, self._storage.device, generator, *args, **kwargs)), name[:-1])
+            return draw_into(self, lambda shape, order: chosen(shape, self.dtype, self._storage.device, generator, *args, **kwargs), name[:-1])
         method.__name__, method.__doc__ = name, draw.__doc__
         setattr(Tensor, name, method)
         return draw
@@ -593,8 +593,8 @@ def bernoulli_(self, p=0.5, *, generator=None):
     """Overwrite with 1 (probability ``p``, a number or a tensor) and 0."""
     if isinstance(p, Tensor):
         p = p.expand(self.shape)                                    # each element is drawn, also where one number stands for all
-        return apply_inplace(self, as_it_lies(self, lambda shape, order: bernoulli(p.permute(order) if order else p, generator=generator).to(self.dtype)), "bernoulli")
-    return apply_inplace(self, as_it_lies(self, lambda shape, order: _coins(shape, float(p), self.dtype, self._storage.device, generator)), "bernoulli")
+        return draw_into(self, lambda shape, order: bernoulli(p.permute(order) if order else p, generator=generator).to(self.dtype), "bernoulli")
+    return draw_into(self, lambda shape, order: _coins(shape, float(p), self.dtype, self._storage.device, generator), "bernoulli")
 
 
 Tensor.bernoulli_ = bernoulli_

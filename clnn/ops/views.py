@@ -27,7 +27,7 @@ from .creation import as_size
 from .selection import cast, clone_in
 
 
-@view("_reshape_view", method=False, vjp=dict(input=lambda g, input_shape: g.reshape(input_shape)))
+@view("_reshape_view", method=False, vjp=dict(input=lambda g, input_shape: g if g.shape == input_shape else g.reshape(input_shape)))
 def _reshape_view(input, size, strides):
     return size, strides, input._offset
 
