@@ -35,6 +35,17 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
 
 # -- variables of one differentiation -----------------------------------------------------------------------------------------------
 
+def _differentiating(fn):
+    """``fn`` outside of inference mode, which transformations do not know: what they give there are ordinary tensors without history (decorator)."""
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        if not state.inference:
+            return fn(*args, **kwargs)
+        with clnn.inference_mode(False), clnn.no_grad():
+            return fn(*args, **kwargs)
+    return call
+
+
 def _variables(tree, name):
     """(the tree with fresh variables in place of its tensors, the variables). A variable of an outer graph stays part of it."""
     leaves, spec = tree_flatten(tree)
@@ -49,8 +60,7 @@ def _variables(tree, name):
             with clnn.enable_grad():
                 fresh.append(t.view_as(t))
         else:
-            v = t.detach()
-            fresh.append(v.requires_grad_())
+            fresh.append((t.clone() if t.is_inference() else t.detach()).requires_grad_())
     return tree_unflatten(fresh, spec), fresh
 
 
@@ -153,6 +163,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
         >>> clnn.func.grad_and_value(lambda x: (x ** 2).sum())(clnn.tensor([1., 3.]))
         (tensor([2., 6.]), tensor(10.))
     """
+    @_differentiating
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         name, outer_grad = "grad", state.grad
@@ -193,6 +204,7 @@ def grad(func, argnums=0, has_aux=False):
     return wrapper
 
 
+@_differentiating
 def vjp(func, *primals, has_aux=False):
     """The value of ``func`` at ``primals`` and a function for products of a vector with its Jacobian.
 
@@ -215,6 +227,7 @@ def vjp(func, *primals, has_aux=False):
     outputs, spec = _outputs(result, "vjp")
     linked = outer_grad and _outer(outputs, variables)
 
+    @_differentiating
     def vjp_fn(cotangents, retain_graph=True, create_graph=None):
         seeds, got = tree_flatten(cotangents)
         if got != spec and len(seeds) == len(outputs) == 1:
@@ -241,6 +254,7 @@ def _pushforward(outputs, variables):
     return dressed
 
 
+@_differentiating
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """The value of ``func`` at ``primals`` and the product of its Jacobian with ``tangents``.
 
@@ -277,6 +291,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     return (value, tangent, _plain(aux, linked)) if has_aux else (value, tangent)
 
 
+@_differentiating
 def linearize(func, *primals):
     """The value of ``func`` at ``primals`` and its linear part there: ``(output, jvp_fn)`` with ``jvp_fn(*tangents)``.
 
@@ -290,6 +305,7 @@ def linearize(func, *primals):
         outputs, spec = _outputs(func(*fresh), "linearize")
         push = _pushforward(outputs, variables)
 
+    @_differentiating
     def jvp_fn(*tangents):
         with clnn.enable_grad():
             return _plain(tree_unflatten(push(tree_leaves(tangents), False), spec), False)
@@ -334,6 +350,7 @@ def _jacobian(func, argnums, has_aux, name, fill, chunk_size=None):
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"{name}: `chunk_size` should be greater than 0.")
 
+    @_differentiating
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         outer_grad = state.grad

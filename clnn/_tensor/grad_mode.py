@@ -208,10 +208,7 @@ class inference_mode(_Mode):
 
     def __enter__(self):
         self.prev = state.grad, state.inference
-        if self.mode:
-            state.grad, state.inference = False, True
-        else:
-            state.inference = False
+        state.grad, state.inference = not self.mode, bool(self.mode)    # without inference mode gradients are recorded, as outside of all modes
         _count(self.mode)
 
     def __exit__(self, *exc):

@@ -445,7 +445,9 @@ def gemm(device, dtype, M, N, K, A, a_off, a_strides, B, b_off, b_strides, C, c_
 def _make(device, dtype, out_dtype, M, N, K, a, b, rcs, batch, steps, alpha, beta, bias, epilogue, precision="highest", tensor_cores="auto"):
     ta, tb = dtype if type(dtype) is tuple else (dtype, dtype)
     tc = out_dtype or ta
-    if not ta.acc == tb.acc == tc.acc:
+    if ta.acc != tb.acc:                                         # as under autocast, which leaves doubles alone
+        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {dt.IN_C.get(ta.name, ta.name)} != {dt.IN_C.get(tb.name, tb.name)} (matmul)")
+    if ta.acc != tc.acc:
         raise TypeError(f"matmul: {ta}, {tb} and {tc} are not computed in one type")
     if type(batch) is not tuple:
         batch, steps = (1, batch), ((0, 0, 0), tuple(steps))

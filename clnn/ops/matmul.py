@@ -297,10 +297,14 @@ def linear(input, weight, bias=None):
             and input.dtype is weight.dtype is bias.dtype and input._storage.device is weight._storage.device and input.dtype is not dt.bool_:
         return _linear2d(input, weight, bias)
     _check("linear" if bias is not None else "mm", input, weight)
+    if not input.shape or not weight.shape:
+        raise RuntimeError(f"both arguments to linear need to be at least 1D, but they are {input.ndim}D and {weight.ndim}D")
+    if weight.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {weight.ndim}D (linear: weight.shape={tuple(weight.shape)})")
     if weight.ndim == 1:
         r = matmul(input, weight)
         return r if bias is None else r + bias
-    if not input.shape or input.shape[-1] != weight.shape[-1]:
+    if input.shape[-1] != weight.shape[-1]:
         raise _misfit("linear", input.shape, weight.shape[::-1])
     if bias is not None and bias.dtype is not weight.dtype and state.autocast is None:
         raise RuntimeError(f"self and mat2 must have the same dtype, but got {type_name(bias.dtype)} and {type_name(weight.dtype)} (bias and weight of linear)")

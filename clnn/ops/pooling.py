@@ -384,6 +384,8 @@ def _declare_adaptive(nd):
 
     def average(input, output_size):
         require_float(name, input)
+        if nd > 1 and output_size == 1 and input.ndim not in (nd + 1, nd + 2):      # PyTorch takes any number of dimensions here
+            return input.mean(tuple(range(-nd, 0)), keepdim=True)
         window, shape = _adaptive_window(name, input, nd, output_size)
         sizes = tuple(input.shape[input.ndim - nd:])
         if window.kernel == sizes and input._numel and not window.adaptive:         # global: a row reduction
