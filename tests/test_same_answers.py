@@ -133,6 +133,7 @@ x, y = (torch.ones(3, 4).t().requires_grad_() for _ in range(2)); torch.autograd
 x = torch.ones(4, 6)[:, ::2].requires_grad_(); torch.ones(4, 4).matmul(x).t().contiguous().sum().backward(); x.grad.stride()
 F.linear(torch.ones(3, 4), torch.ones(2, 3, 4))
 F.linear(torch.ones(()), torch.ones(3, 4))
+torch.eye(2).repeat_interleave(np.int64(2)), torch.eye(2).repeat_interleave(np.array(2), 0)
 torch.autocast("cpu", torch.bfloat16)(F.linear)(torch.ones(3, 4).double(), torch.ones(4, 4))
 torch.autocast("cpu", torch.bfloat16)(torch.matmul)(torch.ones(4, 4), torch.ones(4, 4).double())
 F.adaptive_avg_pool2d(torch.ones(3, 4), 1), F.adaptive_avg_pool3d(torch.ones(1, 2, 2), 1).shape
