@@ -161,6 +161,21 @@ def test_arrays_that_are_gone_cost_nothing(array):
     assert t[0].item() == 12
 
 
+def test_an_array_of_a_tensor_whose_own_array_is_gone(array):
+    t, other = torch.from_numpy(array.copy()), torch.from_numpy(array.copy())
+    seen, part = t.numpy(), other.detach()[1:].numpy()
+    t.detach().mul_(2)
+    other.mul_(2)
+    alike(t, seen)
+    assert np.array_equal(seen, array * 2) and np.array_equal(part, array[1:] * 2)
+    seen[0] = part[0] = 9
+    assert t[0].item() == 9 == other[1].item()
+    del seen, part
+    gc.collect()
+    t.add_(1), other.add_(1), t.tolist(), other.tolist()
+    assert not isinstance(t._storage, Mirrored) and not isinstance(other._storage, Mirrored) and not sharing.shared
+
+
 def test_other_ways_in_and_out(array):
     for make in (torch.as_tensor, torch.asarray, torch.from_dlpack, lambda a: torch.as_tensor(a, dtype=torch.float32)):
         t = make(array)

@@ -59,7 +59,9 @@ class Mirror:
 
     def watched(self) -> bool:
         """Whether the program still has an array on these bytes."""
-        return self.span.watched() if self.span is not None else _refcount(self._host) > 2       # the attribute, and the call's argument
+        if self.span is not None and self.span.watched():
+            return True
+        return self._host is not None and _refcount(self._host) > 2         # the attribute, and the call's argument; arrays made of it count, too
 
     def tell(self, new):
         """Let the array hold ``new``; of memory that other processes write to, too, what that changes."""
