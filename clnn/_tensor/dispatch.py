@@ -370,6 +370,8 @@ def kind_of(x):
     """What promotion needs to know of an operand: dtype index, and whether it has dimensions, is 0-d or a Python number."""
     if isinstance(x, Tensor):
         return x.dtype.index * 3 + (2 if x.shape else 1)
+    if not hasattr(x, "__float__") and not isinstance(x, complex):
+        raise TypeError(f"an operand must be Tensor or Number, not {type(x).__name__}")
     return dt.scalar_dtype(x).index * 3
 
 

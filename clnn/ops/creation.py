@@ -80,6 +80,8 @@ def filled(shape, value, dtype, device) -> Tensor:
     if dtype.needs_fp64 and not device.has_fp64:
         return _empty(shape, dtype, device)                      # raises with the reason
     dt.noticed(dtype)
+    if value.__class__ is not int and value.__class__ is not float and not hasattr(value, "__float__") and not isinstance(value, complex):
+        raise TypeError(f"a value to fill with must be a Number, not {type(value).__name__}")
     if value.__class__ is complex and not dtype.is_complex:
         if value.imag:
             raise no_room(dtype)

@@ -303,6 +303,10 @@ static int tell(PyObject *node, PyObject *key, PyObject *reads, PyObject *number
 /* One operand of a node that is a reference. */
 static int tell_reference(PyObject *ref, PyObject *key, PyObject *reads, PyObject *numbers, PyObject *nodes)
 {
+    if (PyTuple_GET_SIZE(ref) != 4) {                                               /* what was recorded is no reference */
+        PyErr_SetString(PyExc_TypeError, "an operand must be Tensor or Number, not tuple");
+        return -1;
+    }
     PyObject *source = PyTuple_GET_ITEM(ref, 0), *read;
     if (PyObject_TypeCheck(source, Node_type)) {
         PyObject *buf = IS(source, Node) ? Py_NewRef(AT(source, Node_buf)) : PyObject_GetAttr(source, s_buf);
