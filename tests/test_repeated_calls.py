@@ -218,3 +218,42 @@ def test_entries_of_repeated_composites(name, monkeypatch):
 
 def _fixed(*shape):
     return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("name", ("matmul", "turned", "addmm", "chain", "stack", "layers"))
+def test_a_weight_that_is_written_before_the_gradients(name):
+    """Its gradient needs the other factor alone, so that is no error; where the other's gradient is wanted, too, it is one."""
+    def run(t):
+        weight = t.nn.Parameter(t.tensor(_fixed(4, 4)))
+        one = {"matmul": lambda x: x @ weight, "turned": lambda x: x @ weight.t(), "addmm": lambda x: t.addmm(t.ones(4), x, weight),
+               "chain": lambda x: t.relu(x @ weight) * 2, "stack": lambda x: t.matmul(x[None], weight),
+               "layers": _product(t, weight)}[name]
+        seen = []
+        for at in range(6):
+            x = (t.tensor(_fixed(3, 4)) + at).requires_grad_(at == 4)
+            y = one(x)
+            with t.no_grad():
+                weight.add_(0.25)
+            try:
+                y.square().sum().backward()
+                seen.append((weight.grad.tolist(), weight.grad.stride()))
+            except RuntimeError as error:
+                seen.append("modified by an inplace operation" in str(error))
+            weight.grad = None
+        return seen
+    got, want = run(clnn), run(torch)
+    assert got[4] is True is want[4]
+    for one, other in zip(got[:4] + got[5:], want[:4] + want[5:]):
+        assert one[1] == other[1]
+        np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
+
+
+def _product(t, weight):
+    class Product(t.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = weight
+
+        def forward(self, x):
+            return t.relu(x @ self.weight) + x.sum()
+    return Product()

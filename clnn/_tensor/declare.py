@@ -2,7 +2,7 @@
 
 One call declares an operator completely; the function, the Tensor method, the in-place form, ``out=`` and the derived tests follow from
 the entry. A gradient rule is a function whose *parameter names* say what it needs: ``g`` (the gradient of the output, a tuple if there are
-several), names of inputs and attributes, ``<input>_shape`` of an input that the rule serves, ``out`` (the result) or the name of a hidden
+several), names of inputs and attributes, ``<input>_shape`` and ``<input>_strides`` of an input that the rule serves, ``out`` (the result) or the name of a hidden
 output, ``needs`` (flags). A rule may be a pair: the function, and the same gradient as one C expression over its (alike) arguments. Only what
 the rules of inputs that require gradients name is kept for backward.
 """
@@ -52,7 +52,7 @@ def _entry(name, kind, fn, params, *, vjp=None, together=None, outputs=("out",),
     op.variadic = variadic
     op.vjp = vjp or {}
     op.rules = [Rule(op, key, f) for key, f in op.vjp.items()]
-    op.together = together and Rule(op, ", ".join(op.params[i] for r in op.rules for i in r.targets), together)
+    op.together = together and Rule(op, ", ".join(op.params[i] for r in op.rules for i in r.targets), together, op.rules)
     op.saves, op.differentiable = {}, set()
     for r in op.rules:
         for i in r.targets:

@@ -97,6 +97,11 @@ class OpNode(tape.Node):
             return value.unpack()
         return value
 
+    def kept(self, i):
+        """The value of parameter ``i``, of which a rule reads no elements: they need not be what they were."""
+        value = self.values[i]
+        return value.unpack() if type(value) is _Packed else value
+
     def _output(self, nr, name):
         got = self.result[nr]
         if type(got) is _Packed:

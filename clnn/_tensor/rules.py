@@ -8,7 +8,7 @@ from .dispatch import record_elementwise
 from .grad_mode import state
 from .tensor import Tensor
 
-_G, _NEEDS, _SHAPE, _INPUT, _OUTPUT = range(5)         # what a rule can ask for
+_G, _NEEDS, _SHAPE, _INPUT, _OUTPUT, _STRIDES = range(6)       # what a rule can ask for
 
 
 def parameter_names(fn):
@@ -28,12 +28,12 @@ class Rule:
     """One gradient rule: which inputs it serves and which values it asks for.
 
     ``fused`` is the same gradient as one C expression over the same values, which takes one recorded operator instead of several. It serves where the
-    gradient itself is not differentiated.
+    gradient itself is not differentiated. ``others``: the rules that this one stands for, which know what each gradient asks for.
     """
 
-    __slots__ = ("targets", "target", "joint", "fn", "fused", "names", "wants", "saves", "collect")
+    __slots__ = ("targets", "target", "joint", "fn", "fused", "names", "wants", "saves", "askers", "collect")
 
-    def __init__(self, op, key, fn):
+    def __init__(self, op, key, fn, others=()):
         names = [n.strip() for n in key.split(",")]
         self.joint = len(names) > 1
         self.targets = tuple(op.position[n] for n in names)
@@ -52,8 +52,13 @@ class Rule:
                 self._want(_OUTPUT, at, n, -1 - at)
             elif n.endswith("_shape") and n[:-6] in op.position:
                 self._want(_SHAPE, op.position[n[:-6]], n)
+            elif n.endswith("_strides") and n[:-8] in op.position:
+                self._want(_STRIDES, op.position[n[:-8]], n, op.position[n[:-8]])
             else:
                 raise ValueError(f"{op.name}: the gradient rule for {key!r} asks for {n!r}, which is no input, attribute or output")
+
+        asked = [(at, t) for r in others for kind, at, _ in r.wants if kind == _INPUT for t in r.targets]
+        self.askers = {at: {t for a, t in asked if a == at} for at, _ in asked}
 
     def _want(self, kind, at, name, saved=None):
         self.wants.append((kind, at, name))
@@ -62,7 +67,7 @@ class Rule:
 
     def call(self, node, g, needed):
         if self.collect is None:
-            self.collect = _collector(self.wants, self.targets)
+            self.collect = _collector(self.wants, self.targets, self.askers)
         args = self.collect(node, g, needed)
         if self.fused is not None and not state.grad and not g.dtype.is_complex and _alike(args):
             return record_elementwise(self.fused, g.dtype, g.dtype, g.shape, g._numel, args)
@@ -72,16 +77,19 @@ class Rule:
 _PLAIN = frozenset((int, float, bool, str, bytes, tuple, type(None)))
 
 
-def _collector(wants, targets):
-    """A function of (node, gradient, needed) that gives what a rule asks for: written out, as every step of a backward pass calls one."""
+def _collector(wants, targets, askers):
+    """A function of (node, gradient, needed) that gives what a rule asks for: written out, as every step of a backward pass calls one. What no gradient that
+    is needed asks for may have been overwritten."""
     lines, found = ["def collect(node, g, needed):", "    values = node.values"], []
     for k, (kind, at, name) in enumerate(wants):
         if kind == _INPUT:              # ``node.input`` says what is wrong, and unpacks
-            lines += [f"    v{k} = values[{at}]", f"    if v{k}.__class__ is Tensor:",
+            some = askers.get(at, set(targets))
+            free = [] if some >= set(targets) else [f"    if not ({' or '.join([f'needed[{i}]' for i in some]) or 'False'}):", f"        v{k} = node.kept({at})"]
+            lines += [f"    v{k} = values[{at}]", *free, f"    {'el' if free else ''}if v{k}.__class__ is Tensor:",
                       f"        if node.versions[{at}] != (v{k}._ver or v{k}._storage).version:", f"            node.input({at}, {name!r})",
                       f"    elif v{k}.__class__ not in PLAIN:", f"        v{k} = node.input({at}, {name!r})"]
         # of a shape nothing else: the input may be overwritten or freed
-        found.append({_G: "g", _INPUT: f"v{k}", _OUTPUT: f"node._output({at}, {name!r})", _SHAPE: f"node.metas[{at}][0]",
+        found.append({_G: "g", _INPUT: f"v{k}", _OUTPUT: f"node._output({at}, {name!r})", _SHAPE: f"node.metas[{at}][0]", _STRIDES: f"node.kept({at})._strides",
                       _NEEDS: f"({', '.join([f'needed[{i}]' for i in targets])},)"}[kind])
     place = dict(Tensor=Tensor, PLAIN=_PLAIN)
     exec("\n".join([*lines, f"    return {', '.join(found)},"]), place)

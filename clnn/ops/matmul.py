@@ -126,15 +126,15 @@ def _mats(rng_shapes):
     return make
 
 
-def _right_grad(by, g, input, mat2):
-    """The gradient of ``mat2``, which lies in memory like it: the weight in ``x @ w.t()`` gets one in rows."""
-    columns = mat2._strides == (1, mat2.shape[0]) and 1 not in mat2.shape
+def _right_grad(by, g, input, strides):
+    """The gradient of the second operand, which lies in memory like it: the weight in ``x @ w.t()`` gets one in rows."""
+    columns = strides == (1, input.shape[1]) and 1 not in (input.shape[1], g.shape[1])
     return by(g.mT, input).mT if columns else by(input.mT, g)
 
 
 @functools.partial(repeated, mode="whole")
 def _mm_grads(g, input, mat2, needs):
-    return product(g, mat2.mT) if needs[0] else None, _right_grad(product, g, input, mat2) if needs[1] else None
+    return product(g, mat2.mT) if needs[0] else None, _right_grad(product, g, input, mat2._strides) if needs[1] else None
 
 
 @functools.partial(repeated, mode="whole")
@@ -143,7 +143,7 @@ def _bmm_grads(g, input, mat2, needs):
 
 
 @kernel("mm", complex=True, autocast="low", repeat=True, together=_mm_grads, numpy=np.matmul, samples=_mats([((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 17), (17, 65))]),
-        vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input, mat2: _right_grad(mm, g, input, mat2)),
+        vjp=dict(input=lambda g, mat2: mm(g, mat2.t()), mat2=lambda g, input, mat2_strides: _right_grad(mm, g, input, mat2_strides)),
         errors=[((np.ones((2, 3), "f"), np.ones((4, 5), "f")), {}, RuntimeError,
                  "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5) (mm: a.shape=(2, 3), b.shape=(4, 5))")])
 def mm(input, mat2):
