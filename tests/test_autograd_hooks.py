@@ -186,3 +186,23 @@ def test_the_old_name_of_gradients_that_are_given():
     assert x.grad.tolist() == [2.0, 2.0]
     with pytest.warns(FutureWarning), pytest.raises(RuntimeError, match="both passed"):
         clnn.autograd.backward([x * 2], [clnn.ones(2)], grad_variables=[clnn.ones(2)])
+
+
+@pytest.mark.parametrize("name", ("where", "div", "lerp", "atan2", "maximum"))
+def test_what_hooks_packed_is_unpacked_once_in_a_pass(name):
+    """Also where the gradients of several operands ask for it, so that a checkpoint runs its function once more and no oftener."""
+    one = {"where": lambda x, y: clnn.where(x.detach() > 0.5, x, y), "div": lambda x, y: x / y, "lerp": lambda x, y: clnn.lerp(x, y, x.detach()),
+           "atan2": lambda x, y: clnn.atan2(x, y), "maximum": lambda x, y: clnn.maximum(x, y)}[name]
+    packed, unpacked, runs = [], [], []
+    for _ in range(4):
+        x, y = (clnn.tensor([0.25, 0.75, 1.0], requires_grad=True) for _ in range(2))
+        with clnn.autograd.graph.saved_tensors_hooks(lambda t: packed.append(0) or t, lambda t: unpacked.append(0) or t):
+            z = one(x, y)
+        z.sum().backward(retain_graph=True)
+        z.sum().backward()
+        assert len(unpacked) == 2 * len(packed)
+        clnn.utils.checkpoint.checkpoint(lambda x, y: runs.append(0) or one(x, y), x, y, use_reentrant=False).sum().backward()
+        twice = [g / 3 for g in (x.grad, y.grad)]
+        for got, want in zip(twice, clnn.autograd.grad(one(x, y).sum(), (x, y))):
+            clnn.testing.assert_close(got, want)
+    assert len(runs) == 8

@@ -77,6 +77,7 @@ class OpNode(tape.Node):
         if self.keeps or self.result is not None or self.op.name in FACTORS:
             self.values = self.result = self.versions = None
             self.freed = True
+            self.__dict__.pop("spare", None)
 
     def lookup(self, name):
         """A value by the name that a rule uses: parameter, ``out``/``result`` or a hidden output."""
@@ -97,15 +98,29 @@ class OpNode(tape.Node):
             return value.unpack()
         return value
 
+    def asked(self, i, name):
+        """The value of parameter ``i`` for a rule: what hooks packed is unpacked once for all of them, as in PyTorch."""
+        value = self.values[i]
+        return self._once(i, value) if type(value) is _Packed else self.input(i, name)
+
+    def _once(self, i, packed):
+        spare = self.__dict__.setdefault("spare", {})           # for rules to come: the value, and how many they are
+        got, left = spare.pop(i, (None, 0))
+        if not left:
+            got, left = packed.unpack(), sum([i in r.asks and any([self.edges[t] is not None for t in r.targets]) for r in self.op.rules])
+        if left > 1:
+            spare[i] = got, left - 1
+        return got
+
     def kept(self, i):
         """The value of parameter ``i``, of which a rule reads no elements: they need not be what they were."""
         value = self.values[i]
         return value.unpack() if type(value) is _Packed else value
 
-    def _output(self, nr, name):
+    def _output(self, nr, name, asked=False):
         got = self.result[nr]
         if type(got) is _Packed:
-            got = got.unpack()
+            got = self._once(-1 - nr, got) if asked else got.unpack()
         if got is None:                                          # an output that this call did not make
             return None
         t, owner, version = got

@@ -31,7 +31,7 @@ class Rule:
     gradient itself is not differentiated. ``others``: the rules that this one stands for, which know what each gradient asks for.
     """
 
-    __slots__ = ("targets", "target", "joint", "fn", "fused", "names", "wants", "saves", "askers", "collect")
+    __slots__ = ("targets", "target", "joint", "fn", "fused", "names", "wants", "saves", "asks", "askers", "apart", "collect")
 
     def __init__(self, op, key, fn, others=()):
         names = [n.strip() for n in key.split(",")]
@@ -41,7 +41,7 @@ class Rule:
         self.fn, text = fn if fn.__class__ is tuple else (fn, None)
         self.names = parameter_names(self.fn)
         self.fused = None if text is None else Expr(f"{op.name}_grad", self.names, text)
-        self.wants, self.saves, self.collect = [], set(), None
+        self.wants, self.saves, self.collect, self.apart = [], set(), None, not others
         for n in self.names:
             if n in ("g", "needs"):                              # even where an operand has that name
                 self._want(_G if n == "g" else _NEEDS, 0, n)
@@ -57,6 +57,7 @@ class Rule:
             else:
                 raise ValueError(f"{op.name}: the gradient rule for {key!r} asks for {n!r}, which is no input, attribute or output")
 
+        self.asks = {at if kind == _INPUT else -1 - at for kind, at, _ in self.wants if kind in (_INPUT, _OUTPUT)}      # of these the values
         asked = [(at, t) for r in others for kind, at, _ in r.wants if kind == _INPUT for t in r.targets]
         self.askers = {at: {t for a, t in asked if a == at} for at, _ in asked}
 
@@ -67,7 +68,7 @@ class Rule:
 
     def call(self, node, g, needed):
         if self.collect is None:
-            self.collect = _collector(self.wants, self.targets, self.askers)
+            self.collect = _collector(self.wants, self.targets, self.askers, self.apart)
         args = self.collect(node, g, needed)
         if self.fused is not None and not state.grad and not g.dtype.is_complex and _alike(args):
             return record_elementwise(self.fused, g.dtype, g.dtype, g.shape, g._numel, args)
@@ -77,19 +78,19 @@ class Rule:
 _PLAIN = frozenset((int, float, bool, str, bytes, tuple, type(None)))
 
 
-def _collector(wants, targets, askers):
+def _collector(wants, targets, askers, apart):
     """A function of (node, gradient, needed) that gives what a rule asks for: written out, as every step of a backward pass calls one. What no gradient that
     is needed asks for may have been overwritten."""
-    lines, found = ["def collect(node, g, needed):", "    values = node.values"], []
+    lines, found, look = ["def collect(node, g, needed):", "    values = node.values"], [], "asked" if apart else "input"
     for k, (kind, at, name) in enumerate(wants):
         if kind == _INPUT:              # ``node.input`` says what is wrong, and unpacks
             some = askers.get(at, set(targets))
             free = [] if some >= set(targets) else [f"    if not ({' or '.join([f'needed[{i}]' for i in some]) or 'False'}):", f"        v{k} = node.kept({at})"]
             lines += [f"    v{k} = values[{at}]", *free, f"    {'el' if free else ''}if v{k}.__class__ is Tensor:",
                       f"        if node.versions[{at}] != (v{k}._ver or v{k}._storage).version:", f"            node.input({at}, {name!r})",
-                      f"    elif v{k}.__class__ not in PLAIN:", f"        v{k} = node.input({at}, {name!r})"]
+                      f"    elif v{k}.__class__ not in PLAIN:", f"        v{k} = node.{look}({at}, {name!r})"]
         # of a shape nothing else: the input may be overwritten or freed
-        found.append({_G: "g", _INPUT: f"v{k}", _OUTPUT: f"node._output({at}, {name!r})", _SHAPE: f"node.metas[{at}][0]", _STRIDES: f"node.kept({at})._strides",
+        found.append({_G: "g", _INPUT: f"v{k}", _OUTPUT: f"node._output({at}, {name!r}, {apart})", _SHAPE: f"node.metas[{at}][0]", _STRIDES: f"node.kept({at})._strides",
                       _NEEDS: f"({', '.join([f'needed[{i}]' for i in targets])},)"}[kind])
     place = dict(Tensor=Tensor, PLAIN=_PLAIN)
     exec("\n".join([*lines, f"    return {', '.join(found)},"]), place)
