@@ -142,6 +142,7 @@ torch.autocast("cpu", torch.bfloat16)(F.linear)(torch.ones(3, 4).double(), torch
 torch.autocast("cpu", torch.bfloat16)(torch.matmul)(torch.ones(4, 4), torch.ones(4, 4).double())
 F.adaptive_avg_pool2d(torch.ones(3, 4), 1), F.adaptive_avg_pool3d(torch.ones(1, 2, 2), 1).shape
 x, _ = torch.ones(3, requires_grad=True), torch.manual_seed(0); words(x.normal_), words(x.bernoulli_), words(x[:2].uniform_), torch.rand(2).tolist()
+x = torch.ones(6).view(2, 3).requires_grad_(); y = torch.no_grad()(lambda: (x[:1], x.t()[0], torch.ones(2, requires_grad=True)[:1]))(); [t.requires_grad for t in y]
 f = torch.no_grad()(lambda: torch.inference_mode(False)(torch.is_grad_enabled)()); f(), torch.is_grad_enabled()
 f = torch.func.grad(lambda x: (x.sin() * x).sum()); g = torch.inference_mode()(lambda x: (f(x * 1), f(x)))(torch.ones(2)); [h.is_inference() for h in g], g
 f = torch.inference_mode()(lambda x: torch.func.vjp(torch.sin, x)[1](x)[0]); f(torch.ones(2)).is_inference(), f(torch.ones(2))

@@ -485,7 +485,7 @@ def view_of(base, shape, strides, offset, numel, dense, dtype=None) -> Tensor:
             t._origin = base._origin
     if not recording:
         if t.dtype.differentiable:
-            t._origin, t._rg = "inference" if state.inference else "no_grad", base._rg
+            t._origin, t._rg = "inference" if state.inference else "no_grad", t._base._rg
     elif not base._rg and t.dtype.differentiable:
         watch(t._base, t)
     return t

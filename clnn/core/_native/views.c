@@ -39,7 +39,7 @@ static int set_base(PyObject *t, PyObject *base, PyObject *own, PyObject *record
     int smooth = failed ? -1 : is_set(AT(t, Tensor_dtype), s_differentiable), on = smooth < 0 ? -1 : PyObject_IsTrue(recording);
     if (smooth > 0 && !on) {
         int inside = is_set(the_state, s_inference);
-        PyObject *tracked = inside < 0 ? NULL : PyObject_GetAttr(base, s__rg);
+        PyObject *tracked = inside < 0 ? NULL : PyObject_GetAttr(first == Py_None ? base : first, s__rg);
         failed = tracked == NULL || PyObject_SetAttr(t, s__origin, inside ? s_inference : s_no_grad) || PyObject_SetAttr(t, s__rg, tracked);
         Py_XDECREF(tracked);
     } else if (smooth > 0 && on > 0) {
