@@ -307,6 +307,38 @@ def test_modules_become_packages(tmp_path, monkeypatch):
     assert clnn.equal(again(x), net(x)) and [n for n, _ in again.named_parameters()] == ["0.weight", "0.bias"]
 
 
+def copied(lib):
+    """Graph modules of a class of their own, whose constructor starts from an empty graph, and copies of modules that hold more than the graph names."""
+    class Times(lib.fx.GraphModule):
+        def __init__(self, n):
+            self.n = n
+            super().__init__(self, lib.fx.Graph())
+            self.graph.output((lib.fx.Proxy(self.graph.placeholder("x")) * n).node)
+            self.recompile()
+            self.more = "more"
+
+    times, found = Times(3), []
+    for c in (times, copy.copy(times), copy.deepcopy(times), pickle.loads(pickle.dumps(times))):
+        found.append([[k.__name__ for k in type(c).__mro__][:3], c(lib.ones(2)).tolist(), c.meta, c.graph is times.graph, hasattr(c, "more")])
+    traced = lib.fx.symbolic_trace(lib.nn.Sequential(lib.nn.Linear(2, 2)))
+    traced.unused, traced.meta["k"], traced.note = lib.nn.Linear(1, 1), [1], "n"
+    traced.register_buffer("q", lib.zeros(1))
+    for c in (copy.copy(traced), copy.deepcopy(traced), pickle.loads(pickle.dumps(traced)), lib.fx.Transformer(traced).transform(),
+              lib.fx.GraphModule(traced.eval(), traced.graph)):
+        found.append([type(c).__name__, list(c.state_dict()), c.meta, c.graph is traced.graph, hasattr(c, "note"), c.training])
+    graph = lib.fx.Graph()
+    graph.output(graph.call_module("lin", (graph.placeholder("x"),)))
+    for root in (3, {}):
+        with pytest.raises(RuntimeError) as caught:
+            lib.fx.GraphModule(root, graph)
+        found.append(str(caught.value))
+    return found
+
+
+def test_copies_of_graph_modules():
+    assert copied(clnn) == copied(pytest.importorskip("torch"))
+
+
 def test_functions_of_layers_have_pytorchs_names():
     def code(lib):
         F = lib.nn.functional
