@@ -119,7 +119,7 @@ def find_global(table, module, name):
         raise SerializationError(f"load: the file holds data of type torch.{name}, which clnn does not have; convert it in PyTorch before saving")
     raise SerializationError(
         f"load: Weights only load failed. The file refers to {module}.{name}. clnn.load reads tensors and plain containers only and never imports or runs code of a "
-        "file. If it holds a whole module, weights_only=False reads it once the program has imported its classes, or save its state_dict() instead; "
+        "file. If it holds a whole module, optimizer or data set, weights_only=False reads it once the program has imported its classes, or save its state_dict(); "
         "vouch for other classes with clnn.serialization.add_safe_globals, if you trust their code and the file")
 
 
