@@ -1,6 +1,8 @@
 """Whole modules, optimizers, data sets and distributions in files, between both libraries."""
 import argparse
+import collections
 import datetime
+import functools
 import io
 import pathlib
 import warnings
@@ -81,6 +83,7 @@ def whole_objects(T):
     c = D.constraints
     return {"model": model, "optimizer": optimizer, "schedule": T.optim.lr_scheduler.StepLR(optimizer, 2), "data": data.Subset(data.TensorDataset(T.arange(4)), [1, 3]),
             "supports": [c.real, c.positive, c.interval(0.0, 1.0), c.independent(c.real, 1)], "args": argparse.Namespace(lr=0.1, at=slice(1, None)),
+            "kinds": [T.nn.ReLU, int, T.optim.SGD, functools.partial(T.nn.LayerNorm, eps=1e-6), T.relu, T.nn.functional.silu, collections.defaultdict(list)],
             "ways": [pathlib.PosixPath("/a/b"), datetime.datetime(2020, 1, 2), range(3)],
             "of": [D.Normal(T.zeros(2), 1.0), D.Chi2(T.ones(1)), D.Bernoulli(T.tensor([0.25])), D.TransformedDistribution(D.Normal(0.0, 1.0), [D.ExpTransform()])]}
 
@@ -96,7 +99,9 @@ def asked(T, got):
     assert got["model"].weight.tolist() != before
     return [repr(optimizer), schedule.get_last_lr(), list(schedule.state_dict()), optimizer.state[got["model"].bias]["step"].item(),
             [got["data"][i][0].item() for i in range(2)],
-            str(got["supports"]), got["args"], got["ways"], [[d.expand((3, 2)).sample().shape, round(d.log_prob(T.ones(2)).sum().item(), 4)] for d in got["of"]]]
+            str(got["supports"]), [k is w for k, w in zip(got["kinds"], (T.nn.ReLU, int, T.optim.SGD))], got["kinds"][3]([2]).eps,
+            [f(T.tensor([-1.0, 1.0])).tolist() for f in got["kinds"][4:6]], got["kinds"][6], got["args"], got["ways"],
+            [[d.expand((3, 2)).sample().shape, round(d.log_prob(T.ones(2)).sum().item(), 4)] for d in got["of"]]]
 
 
 def test_whole_objects_to_and_from_torch():
