@@ -59,7 +59,10 @@ class ExportedModule(GraphModule):
         graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(program._names_of_arguments(), spec.in_spec, spec.out_spec)))
         modules = {n.target: _fetch(program.graph_module, n.target) for n in graph.nodes if n.op in ("call_module", "get_attr") and n.target != "_guards_fn"
                    and n.target not in state}
-        super().__init__({**state, **modules, "_guards_fn": GuardsFn(rows or [])}, graph, "GraphModule")
+        held = Module()
+        for target, value in {**state, **modules, "_guards_fn": GuardsFn(rows or [])}.items():
+            GraphModule._take(held, target, value)
+        super().__init__(held, graph, "GraphModule")
         object.__setattr__(self, "_program", program)
         for target in (*signature.non_persistent_buffers, *signature.lifted_tensor_constants):
             owner, _, last = target.rpartition(".")

@@ -73,6 +73,9 @@ def _block(*args, **kwargs):
     yield
 
 
+__allow_nonbracketed_mutation = _block          # libraries open it to set switches, which are never frozen here
+
+
 def _library(backend=None):
     """The library that PyTorch was asked to prefer; clnn has kernels of its own."""
     return backend

@@ -83,7 +83,8 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
         f: file name, or a binary file open for reading.
         map_location: where tensors go: a device or its name, a dict from saved to wanted names, or a function
             `(storage, saved name) -> device name or None`. The default device if None.
-        weights_only: False also takes whole modules whose classes the program has imported: their attributes are set, nothing of the file is run.
+        weights_only: False also takes whole modules, optimizers, data sets and distributions whose classes the program has imported: their attributes are set,
+            nothing of the file is run.
             Else, and for all other objects, loading is restricted to tensors, plain containers and what :func:`add_safe_globals` names.
         pickle_module, mmap: accepted and without effect.
 

@@ -210,6 +210,8 @@ def test_backends():
     cudnn = importlib.import_module("clnn.backends.cudnn")
     cudnn.benchmark = True
     assert torch.backends.cudnn.benchmark and not cudnn.is_available()
+    with torch.backends.__allow_nonbracketed_mutation():
+        torch.backends.cudnn.deterministic = torch.backends.cudnn.deterministic
     with torch.backends.cudnn.flags(enabled=False):
         assert not cudnn.enabled
     assert cudnn.enabled

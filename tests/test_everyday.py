@@ -269,6 +269,8 @@ CALLS.update({
     "weak keys": lambda t: _weak(importlib.import_module(f"{t.__name__}.utils.weak"), t),
     "blocks that decorate": lambda t: _decorated(importlib.import_module(f"{t.__name__}.utils._contextlib")),
     "seeds of workers": lambda t: [importlib.import_module(f"{t.__name__}.utils.data._utils.worker")._generate_state(2 ** 40 + 7, 3)],
+    "copies of structures": lambda t: [[c == s, c.num_leaves, str(c), p.tree_unflatten([5, 6], c)] for p in [t.utils._pytree]
+                                       for s in [p.tree_flatten({"a": [1, (2,)]})[1]] for c in (copy.deepcopy(s), copy.copy(s))],
     "structures of C": lambda t: [t.utils._pytree.is_structseq_instance(x) for x in (time.localtime(0), (1, 2), time.struct_time)],
     "without history": lambda t: [(x.requires_grad, x.is_leaf) if isinstance(x, t.Tensor) else x for x in
                                   t.utils.checkpoint.detach_variable((t.ones(2, requires_grad=True) * 2, t.ones(1, dtype=t.int64), "a"))],

@@ -1,4 +1,5 @@
 """Graphs of operators below autograd: ``make_fx`` and ``clnn.export``."""
+import copy
 import dataclasses
 import doctest
 import importlib
@@ -316,6 +317,11 @@ def test_exported_programs_are_those_of_pytorch():
     torch = pytest.importorskip("torch")
     mine, other = ([text.replace("clnn.", "torch.") for text in exported_net(lib)] for lib in (clnn, torch))
     assert mine == other
+
+
+def test_a_copy_of_a_program_serves():
+    program = clnn.export.export(nn.Linear(2, 1), (clnn.ones(2, 2),), dynamic_shapes={"input": {0: clnn.export.Dim("n", min=1, max=9)}})
+    assert copy.deepcopy(program).module()(clnn.ones(3, 2)).equal(program.module()(clnn.ones(3, 2)))
 
 
 def test_layers_with_several_operators_go_into_files_with_free_sizes():

@@ -1,6 +1,8 @@
 """Programs as graphs, compared with PyTorch's."""
+import contextlib
 import copy
 import doctest
+import functools
 import importlib
 import math
 import operator
@@ -72,7 +74,7 @@ def test_functions_that_stay_calls_and_arguments_with_values():
     for m in modules():
         with pytest.raises(NotImplementedError, match="top level"):
             m.fx.wrap("half")
-        wrapped = m.fx._symbolic_trace._wrapped if m is clnn else m.fx._symbolic_trace._wrapped_fns_to_patch
+        wrapped = m.fx._symbolic_trace._wrapped_fns_to_patch
         wrapped[id(globals()), "half"] = globals()
         traced = m.fx.symbolic_trace(optional, concrete_args={"y": None, "flag": True})
         texts.append(traced.code)
@@ -305,6 +307,88 @@ def test_modules_become_packages(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     again, x = importlib.import_module("written_net").Net(), clnn.randn(2, 3)
     assert clnn.equal(again(x), net(x)) and [n for n, _ in again.named_parameters()] == ["0.weight", "0.bias"]
+
+
+def inserted(lib):
+    """The orders of nodes, what becomes of tensors that are attributes, and a tracer that does what PyTorch's does in its own words."""
+    found = []
+    for place in (lambda g, n: g.inserting_after(n["relu"]), lambda g, n: g.inserting_before(n["add"]), lambda g, n: g.inserting_before(),
+                  lambda g, n: g.inserting_after()):
+        for block in (True, False):
+            graph = lib.fx.symbolic_trace(lambda x: lib.relu(x) + 1).graph
+            nodes = {n.name: n for n in graph.nodes}
+            with place(graph, nodes) if block else contextlib.nullcontext(place(graph, nodes)):
+                for name in "abc"[:3 if block else 1]:
+                    graph.create_node("call_function", lib.neg, (nodes["x"],), name=name)
+            graph.create_node("call_function", lib.neg, (nodes["x"],), name="z")
+            found.append([n.name for n in graph.nodes])
+    with pytest.raises(AssertionError, match="Node to insert after is not in graph"):
+        graph.inserting_after(next(iter(lib.fx.Graph().nodes), None) or lib.fx.Graph().placeholder("x"))
+
+    class Net(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k, self.sub = lib.tensor(2.0), lib.nn.Sequential(lib.nn.Linear(2, 2))
+            self.sub.w = lib.ones(2)
+
+        def forward(self, x):
+            return self.sub(x) * self.k + self.sub.w + lib.ones(1)
+    st = lib.fx._symbolic_trace
+
+    class Tracer(lib.fx.Tracer):
+        @st.compatibility(is_backward_compatible=True)
+        def trace(self, root, concrete_args=None):
+            self.root, self.tensor_attrs = root, {root.k: "k"}
+            self.submodule_paths, self.graph = {m: n for n, m in root.named_modules()}, lib.fx.Graph(tracer_cls=type(self))
+            assert isinstance(type(root).forward, st.FunctionType)
+            fn, args = self.create_args_for_root(type(root).forward, True, concrete_args)
+
+            def call(module, *args, **kwargs):
+                return self.call_module(module, functools.partial(st._orig_module_call, module), args, kwargs)
+            with st._Patcher() as patcher:
+                patcher.patch_method(lib.nn.Module, "__getattr__", lambda m, name: self.getattr(name, st._orig_module_getattr(m, name), {}), deduplicate=False)
+                patcher.patch_method(lib.nn.Module, "__call__", call, deduplicate=False)
+                st._patch_wrapped_functions(patcher)
+                st._autowrap_check(patcher, fn.__globals__, self._autowrap_function_ids)
+                self.create_node("output", "output", (self.create_arg(fn(*args)),), {}, type_expr=fn.__annotations__.get("return"))
+            return self.graph
+    return [*found, str(lib.fx.symbolic_trace(Net()).graph), str(Tracer().trace(Net()))]
+
+
+def test_places_of_nodes_and_tracers():
+    assert inserted(clnn) == inserted(pytest.importorskip("torch"))
+
+
+def copied(lib):
+    """Graph modules of a class of their own, whose constructor starts from an empty graph, and copies of modules that hold more than the graph names."""
+    class Times(lib.fx.GraphModule):
+        def __init__(self, n):
+            self.n = n
+            super().__init__(self, lib.fx.Graph())
+            self.graph.output((lib.fx.Proxy(self.graph.placeholder("x")) * n).node)
+            self.recompile()
+            self.more = "more"
+
+    times, found = Times(3), []
+    for c in (times, copy.copy(times), copy.deepcopy(times), pickle.loads(pickle.dumps(times))):
+        found.append([[k.__name__ for k in type(c).__mro__][:3], c(lib.ones(2)).tolist(), c.meta, c.graph is times.graph, hasattr(c, "more")])
+    traced = lib.fx.symbolic_trace(lib.nn.Sequential(lib.nn.Linear(2, 2)))
+    traced.unused, traced.meta["k"], traced.note = lib.nn.Linear(1, 1), [1], "n"
+    traced.register_buffer("q", lib.zeros(1))
+    for c in (copy.copy(traced), copy.deepcopy(traced), pickle.loads(pickle.dumps(traced)), lib.fx.Transformer(traced).transform(),
+              lib.fx.GraphModule(traced.eval(), traced.graph)):
+        found.append([type(c).__name__, list(c.state_dict()), c.meta, c.graph is traced.graph, hasattr(c, "note"), c.training])
+    graph = lib.fx.Graph()
+    graph.output(graph.call_module("lin", (graph.placeholder("x"),)))
+    for root in (3, {}):
+        with pytest.raises(RuntimeError) as caught:
+            lib.fx.GraphModule(root, graph)
+        found.append(str(caught.value))
+    return found
+
+
+def test_copies_of_graph_modules():
+    assert copied(clnn) == copied(pytest.importorskip("torch"))
 
 
 def test_functions_of_layers_have_pytorchs_names():

@@ -76,10 +76,10 @@ def trust(objects):
 
 
 def _vouched(own):
-    return Callable(own.__qualname__, own, functools.partial(own.__new__, own) if isinstance(own, type) else None)
+    return Callable(own.__qualname__, own, functools.partial(own.__new__, own), own) if isinstance(own, type) else Callable(own.__qualname__, own)
 
 
-def _member(owner, name):
+def member(owner, name):
     """How pickles of protocol 2 name a class within a class."""
     found = getattr(owner, _expect(name, str), None) if trusts(owner) else None
     if found is None or not trusts(found):
@@ -112,14 +112,14 @@ def find_global(table, module, name):
     if (own := trusted.get(f"{module}.{name}")) is not None:
         return _vouched(own)
     if (module, name) == ("builtins", "getattr") and trusted:
-        return Callable(name, _member)
+        return Callable(name, member)
     if module == "torch" and (name in _DTYPE_NAMES or name in quantized.SCHEMES):
         return dtype_of(name)
     if module == "torch" and (name in _ELSEWHERE or name.endswith("Storage")):
         raise SerializationError(f"load: the file holds data of type torch.{name}, which clnn does not have; convert it in PyTorch before saving")
     raise SerializationError(
         f"load: Weights only load failed. The file refers to {module}.{name}. clnn.load reads tensors and plain containers only and never imports or runs code of a "
-        "file. If it holds a whole module, weights_only=False reads it once the program has imported its classes, or save its state_dict() instead; "
+        "file. If it holds a whole module, optimizer or data set, weights_only=False reads it once the program has imported its classes, or save its state_dict(); "
         "vouch for other classes with clnn.serialization.add_safe_globals, if you trust their code and the file")
 
 
@@ -147,6 +147,8 @@ def _counter(items=()):
 def _default_dict(factory=None):
     if type(factory) is Callable and factory.name == "builtins.set":
         return collections.defaultdict(set)
+    if isinstance(factory, type) and factory in _FACTORIES.values():
+        return collections.defaultdict(factory)
     return collections.defaultdict(None if factory is None else _expect(factory, _Factory).kind)
 
 

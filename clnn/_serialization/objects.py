@@ -35,13 +35,20 @@ def _kept_by_state(kind):
 
 
 def write_object(pickler, obj):
-    """Write ``obj`` with ``pickler``; False where it is not to be: functions of a program, optimizers (whose ``state_dict`` is), what cannot be pickled."""
+    """Write ``obj`` with ``pickler``; False where it is not to be: functions of a program, scalers of losses (whose ``state_dict`` is), what cannot be pickled."""
     kind = type(obj)
-    if isinstance(obj, types.FunctionType | types.BuiltinFunctionType) and whole.own_function(obj.__name__) is obj:
-        pickler._global("torch.nn.functional", obj.__name__)
+    if isinstance(obj, types.FunctionType | types.BuiltinFunctionType):
+        for module in ("torch.nn.functional", "torch"):
+            if whole.own_function(obj.__name__, module) is obj:
+                pickler._global(module, obj.__name__)
+                return True
+    if isinstance(obj, type) and _importable(obj) and obj.__module__.partition(".")[0] != "numpy":
+        if not (trusts(obj) or whole.is_named(obj)):
+            pickler.foreign = pickler.foreign or f"{obj.__module__}.{obj.__qualname__}"
+        _write_name(pickler, obj)
         return True
-    module = whole.is_module(obj)
-    if isinstance(obj, _NO_OBJECTS) or _kept_by_state(kind) and not module or kind.__module__.partition(".")[0] == "numpy" or not _importable(kind):
+    known = whole.is_whole(obj)
+    if isinstance(obj, _NO_OBJECTS) or _kept_by_state(kind) and not known or kind.__module__.partition(".")[0] == "numpy" or not _importable(kind):
         return False
     try:
         parts = _reduced(obj)
@@ -50,7 +57,7 @@ def write_object(pickler, obj):
     if parts is None:
         return False
     function, args, new, state, items, pairs = parts
-    if not trusts(kind) and not module:
+    if not trusts(kind) and not known:
         pickler.foreign = pickler.foreign or f"{kind.__module__}.{kind.__qualname__}"
     _write_name(pickler, function)
     pickler.out += b"("

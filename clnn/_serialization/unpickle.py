@@ -12,10 +12,10 @@ from clnn._serialization.files import SerializationError
 
 
 class Callable:
-    """A name that a pickle may call; it can do nothing else with it."""
+    """A name that a pickle may call; it can do nothing else with it, unless that is a class (``kind``), which may also be a value."""
 
-    def __init__(self, name, function, create=None):
-        self.name, self.function = name, function
+    def __init__(self, name, function, create=None, kind=None):
+        self.name, self.function, self.kind = name, function, kind
         self.create = function if create is None else create        # what makes an instance whose state comes later
 
 
@@ -45,7 +45,7 @@ class Machine:
 
     def __init__(self, find_global, load_persistent, build):
         self.find_global, self.load_persistent, self.build = find_global, load_persistent, build
-        self.stack, self.memo = [], {}
+        self.stack, self.memo, self.kinds = [], {}, {}              # kinds: class that was named -> its Callable
 
     def run(self, data):
         """The object that the pickle `data` describes: bytes, or a binary file, which is left behind the pickle's end."""
@@ -188,16 +188,24 @@ class Machine:
     # ---- names, calls, storages
     def _op_GLOBAL(self, argument):
         module, _, name = argument.partition(" ")
-        self.stack.append(self.find_global(module, name))
+        self._named(module, name)
+
+    def _named(self, module, name):
+        found = self.find_global(module, name)
+        if type(found) is Callable and found.kind is not None:
+            self.kinds[found.kind] = found
+            found = found.kind
+        self.stack.append(found)
 
     def _op_STACK_GLOBAL(self, argument):
         name, module = self._pop(), self._pop()
         if type(name) is not str or type(module) is not str:
             raise TypeError("a name that is not text")
-        self.stack.append(self.find_global(module, name))
+        self._named(module, name)
 
     def _called(self):
         arguments, function = self._pop(), self._pop()
+        function = self.kinds.get(function) if isinstance(function, type) else function
         if type(function) is not Callable or type(arguments) is not tuple:
             raise SerializationError("load: the file's pickle calls something that is not a function of the allowed list")
         return function, tuple(a.function if type(a) is Callable and trusts(a.function) else a for a in arguments)

@@ -176,7 +176,7 @@ class ZipReader:
             return fill_array(obj, state)
         if type(obj) is quantized.ScriptObject:
             return quantized.set_state(obj, state)
-        if trusts(type(obj)) or self.modules and whole.is_module(obj):
+        if trusts(type(obj)) or self.modules and whole.is_whole(obj):
             return set_state(obj, state)
         raise SerializationError(f"load: the file sets attributes of a {type(obj).__name__}, which plain data never needs")
 

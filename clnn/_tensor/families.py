@@ -61,8 +61,31 @@ def of_partial(body, operands):
         args, kwargs = other(body.args), {k: other(v) for k, v in body.keywords.items()}
         if len(found) < len(made):
             raise symbols.Refused("an operand that is no argument")
-        return body.func(*args, **kwargs)
+        with _Untouched(operands):
+            return body.func(*args, **kwargs)
     return call
+
+
+class _Untouched:
+    """A block that leaves the memory of tensors as it was. Raises Refused where they were written in place: the trace has no results to write."""
+
+    def __init__(self, tensors):
+        storages = [t._storage for t in tensors if t is not None]
+        self.before = [(st, st.buf, st.node, st.version) for st in storages]
+        self.versions = [(t._ver, t._ver.version) for t in tensors if t is not None and t._ver is not None]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        written = any([st.version != version for st, _, _, version in self.before]) or any([ver.version != version for ver, version in self.versions])
+        for st, buf, node, version in self.before:
+            if st.buf is not buf or st.node is not node or st.version != version:
+                st.buf, st.node, st.version = buf, node, version
+        for ver, version in self.versions:
+            ver.version = version
+        if written:
+            raise symbols.Refused("an operand is written")
 
 
 def _with_numbers(values, key, made):

@@ -1,4 +1,6 @@
 """What distributions with a parameter given as probabilities or as logits share."""
+import functools
+
 import clnn
 
 from .distribution import Distribution, Scalars
@@ -14,6 +16,11 @@ def one_of(probs, logits):
 
 class Binary(Scalars):
     """Numbers with a probability of success, given as ``probs`` or as log-odds ``logits``; the other one follows when it is read."""
+
+    @functools.cached_property
+    def _parameters(self):
+        kept = Scalars._parameters.func(self)
+        return tuple(n for n in kept if n not in ("probs", "logits")) + ("probs" if "probs" in kept else "logits",)
 
     @property
     def _param(self):

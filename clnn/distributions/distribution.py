@@ -1,6 +1,7 @@
 """The base class of distributions."""
 from __future__ import annotations
 
+import functools
 import warnings
 
 import clnn
@@ -210,6 +211,12 @@ class Scalars(Distribution):
             setattr(self, name, value)
         self._parameters = tuple(parameters)
         Distribution.__init__(self, () if plain else value.shape, validate_args=validate_args)
+
+    @functools.cached_property
+    def _parameters(self):
+        """The names of the parameters, for instances that did not come from ``__init__``: from a file of PyTorch, or made by a program's ``expand``."""
+        wanted = [vars(c).get("arg_constraints") for c in type(self).__mro__]
+        return tuple(dict.fromkeys(n for named in wanted if isinstance(named, dict) for n in named if n in self.__dict__))
 
     def expand(self, batch_shape, _instance=None):
         attributes = {n: getattr(self, n).expand(batch_shape) for n in self._parameters}

@@ -1,28 +1,29 @@
 """Tracing: a module or function is called with stand-ins, and what it does becomes a graph."""
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import math
 import sys
 import types
 import warnings
+from types import FunctionType  # noqa: F401
 
 from clnn import _assert, device, dtype, layout, memory_format
+from clnn._serialization.quantized import ScriptObject
 from clnn._tensor import override
-from clnn._tensor.overridable import FACTORIES
 from clnn._tensor.tensor import Tensor
 from clnn.nn import Module, Parameter, Sequential
-from clnn.overrides import TorchFunctionMode
 
+from ._compatibility import compatibility  # noqa: F401
+from ._patching import _autowrap_check, _patch_wrapped_functions, _Patcher, _wrapped_fns_to_patch
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import map_aggregate
 from .proxy import Proxy, TraceError
 from .traceback import tell
 
-_wrapped: dict = {}             # (identity of globals, name) -> globals of functions that stay calls
+_orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 _PLAIN = (str, int, float, bool, complex, dtype, Tensor, device, memory_format, layout)       # values that an argument can be checked to have
 
 
@@ -56,20 +57,6 @@ class PHBase:
 PH = PHBase()
 
 
-class _Factories(TorchFunctionMode):
-    """Calls of functions that make tensors, of sizes that are stand-ins, go into the graph: such functions do not ask their arguments."""
-
-    NAMES = FACTORIES - {"tensor", "as_tensor", "asarray"}
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        if getattr(func, "__name__", None) in self.NAMES:
-            found = []
-            map_aggregate((args, kwargs or {}), lambda v: found.append(v) if isinstance(v, Proxy) else None)
-            if found:
-                return Proxy.__torch_function__(func, types, args, kwargs)
-        return func(*args, **(kwargs or {}))
-
-
 def wrap(fn_or_name):
     """Let calls of a function of the calling module stay calls in graphs, instead of what the function does: ``wrap("len")``, or a decorator.
 
@@ -87,7 +74,7 @@ def wrap(fn_or_name):
     frame = sys._getframe(1)
     if frame.f_code.co_name != "<module>":
         raise NotImplementedError("wrap must be called at the top level of a module")
-    _wrapped[id(frame.f_globals), name] = frame.f_globals
+    _wrapped_fns_to_patch[id(frame.f_globals), name] = frame.f_globals
     return fn_or_name
 
 
@@ -95,20 +82,6 @@ def _assert_is_none(value, msg):
     if isinstance(value, Proxy):
         return value.tracer.create_proxy("call_function", _assert_is_none, (value, msg), {})
     assert value is None, msg
-
-
-def _recording(fn):
-    """``fn``, that becomes a node when it is called with a stand-in; in the text of the graph it is wrapped again."""
-    @functools.wraps(fn)
-    def call(*args, **kwargs):
-        found = []
-        map_aggregate((args, kwargs), lambda v: found.append(v) if isinstance(v, Proxy) else None)
-        if not found:
-            return fn(*args, **kwargs)
-        proxy = found[0].tracer.create_proxy("call_function", fn, args, kwargs)
-        proxy.node.meta["is_wrapped"] = True
-        return proxy
-    return call
 
 
 class ProxyableClassMeta(type):
@@ -136,10 +109,17 @@ class Tracer:
     proxy_buffer_attributes = False
 
     def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
-        self._kept_modules = tuple(autowrap_modules)            # their functions stay calls, and so do these functions
-        self._kept = {id(f) for m in autowrap_modules for name, f in vars(m).items() if not name.startswith("_") and callable(f)}
-        self._kept |= {id(f) for f in autowrap_functions}
-        self._paths = {}
+        self._autowrap_search = list(autowrap_modules)          # their functions stay calls, and so do these functions
+        self._autowrap_function_ids = {id(f) for m in autowrap_modules for name, f in vars(m).items() if not name.startswith("_") and callable(f)}
+        self._autowrap_function_ids |= {id(f) for f in autowrap_functions}
+        self.submodule_paths, self.tensor_attrs, self._held = None, {}, (None, {})
+
+    @property
+    def _names(self):
+        """The names of the root's parameters and buffers, by their identities."""
+        if self._held[0] is not self.root:
+            self._held = self.root, {id(t): n for n, t in (*self.root.named_buffers(), *self.root.named_parameters())}
+        return self._held[1]
 
     # -- what subclasses change ---------------------------------------------------------------------------------------------------
     def is_leaf_module(self, m, module_qualified_name):
@@ -166,7 +146,10 @@ class Tracer:
 
     def path_of_module(self, mod):
         """The dotted name of a submodule. Raises NameError if it is none."""
-        path = self._paths.get(id(mod))
+        if self.submodule_paths is not None:
+            path = self.submodule_paths.get(mod)
+        else:
+            path = next((n for n, m in self.root.named_modules() if m is mod), None)
         if path is None:
             raise NameError("module is not installed as a submodule")
         return path
@@ -207,14 +190,14 @@ class Tracer:
         if isinstance(a, Proxy):
             return a.node
         if isinstance(a, Tensor):
-            name = self._names.get(id(a))
+            name = self._names.get(id(a)) or self.tensor_attrs.get(a)
             if name is None:
                 i = 0
                 while hasattr(self.root, f"_tensor_constant{i}"):
                     i += 1
                 name = f"_tensor_constant{i}"
+                self.tensor_attrs[a] = name
                 setattr(self.root, name, a)
-                self._names[id(a)] = name
             return self.create_node("get_attr", name, (), {})
         if isinstance(a, Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
@@ -223,20 +206,23 @@ class Tracer:
     def trace(self, root, concrete_args=None):
         """The graph of a module or function. ``concrete_args`` gives arguments values."""
         self.root = root if isinstance(root, Module) else Module()
-        fn = type(root).forward.__get__(root) if isinstance(root, Module) else root
+        fn = type(root).forward if isinstance(root, Module) else root
         self.graph = Graph(tracer_cls=type(self))
-        self._paths = {id(m): n for n, m in self.root.named_modules()}
-        self._names = {id(t): n for n, t in (*self.root.named_buffers(), *self.root.named_parameters())}
-        call, args, kwargs = self._inputs(fn, concrete_args or {})
-        before = override.active
-        override.activate()
-        try:
-            with self._patched(getattr(fn, "__globals__", {})), _Factories():
-                self.create_node("output", "output", (self.create_arg(call(*args, **kwargs)),), {}, type_expr=_annotation(fn, "return"))
-        finally:
-            if not before:
-                override.deactivate()
+        modules = list(self.root.named_modules())
+        self.submodule_paths, self._held = {m: n for n, m in modules}, (None, {})
+        self.tensor_attrs = {v: f"{n}.{k}" if n else k for n, m in modules for k, v in vars(m).items() if isinstance(v, (Tensor, ScriptObject))}
+        call, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
+        with _Patcher() as patcher:
+            self._patch(patcher, getattr(fn, "__globals__", {}))
+            self.create_node("output", "output", (self.create_arg(call(*args)),), {}, type_expr=_annotation(fn, "return"))
+        self.submodule_paths = None
         return self.graph
+
+    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        """What to call to run a program (the root's ``forward``, if ``is_module``), and the stand-ins to call it with."""
+        call, args, kwargs = self._inputs(root_fn.__get__(self.root) if is_module else root_fn, concrete_args or {})
+        run = functools.wraps(root_fn)(lambda *given: call(*given[is_module:], **kwargs))
+        return run, [self.root] * is_module + args
 
     def _inputs(self, fn, concrete):
         args, kwargs, params = [], {}, list(inspect.signature(fn).parameters.values())
@@ -272,42 +258,21 @@ class Tracer:
                           "your inputs match the inputs you specialized the function with.")
         return value
 
-    @contextlib.contextmanager
-    def _patched(self, space):
-        """Modules called, attributes read and wrapped functions go through the tracer."""
-        plain_call, plain_get, cache, undo, seen = Module.__call__, Module.__getattr__, {}, [], set()
+    def _patch(self, patcher, space):
+        """Let modules called, attributes read and wrapped functions go through the tracer."""
+        plain_call, plain_get, cache = Module.__call__, Module.__getattr__, {}
 
         def module_call(m, *args, **kwargs):
-            self._keep(getattr(m.forward, "__globals__", {}), undo, seen)
+            _autowrap_check(patcher, getattr(m.forward, "__globals__", {}), self._autowrap_function_ids)
             return self.call_module(m, lambda *a, **k: plain_call(m, *a, **k), args, kwargs)
 
         def module_get(m, name):
             return self.getattr(name, plain_get(m, name), cache)
-        Module.__call__, Module.__getattr__ = module_call, module_get
-        for (_, name), space in _wrapped.items():
-            undo.append((space, name, space.get(name, undo)))
-            known = space.get(name, getattr(__import__("builtins"), name, None))
-            space[name] = _recording(known)
-        for place in (space, *map(vars, self._kept_modules)):
-            self._keep(place, undo, seen)
-        try:
-            yield
-        finally:
-            Module.__call__, Module.__getattr__ = plain_call, plain_get
-            for space, name, old in reversed(undo):
-                if old is undo:
-                    del space[name]
-                else:
-                    space[name] = old
-
-    def _keep(self, space, undo, seen):
-        """Let the functions that stay calls be recorded under the names that a module's globals give them."""
-        if id(space) not in seen:
-            seen.add(id(space))
-            for name, value in list(space.items()):
-                if id(value) in self._kept and not name.startswith("_") and callable(value):
-                    undo.append((space, name, value))
-                    space[name] = _recording(value)
+        patcher.patch_method(Module, "__getattr__", module_get, deduplicate=False)
+        patcher.patch_method(Module, "__call__", module_call, deduplicate=False)
+        _patch_wrapped_functions(patcher)
+        for place in (space, *map(vars, self._autowrap_search)):
+            _autowrap_check(patcher, place, self._autowrap_function_ids)
 
 
 class GraphAppendingTracer(Tracer):

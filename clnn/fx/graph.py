@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import keyword
 import math
 import operator
@@ -91,10 +90,9 @@ class Graph:
         """Add a node at the place of insertion, the end unless :meth:`inserting_before` or :meth:`inserting_after` says otherwise."""
         wish = name or (target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__))
         node = Node(self, self._names.make(wish if name or op == "placeholder" else _snake(wish)), op, target, args or (), kwargs or {}, type_expr)
-        place = len(self._nodes) if self._at is None else self._nodes.index(self._at[0]) + self._at[1]
+        near, step = self._at or (None, len(self._nodes))
+        place = step if near is None else self._nodes.index(near) + step
         self._nodes.insert(place, node)
-        if self._at is not None and self._at[1]:
-            self._at = (node, 1)
         return node
 
     def placeholder(self, name, type_expr=None, default_value=Ellipsis):
@@ -139,21 +137,20 @@ class Graph:
             val_map[node] = self.node_copy(node, lambda n: val_map[n])
         return None
 
-    @contextlib.contextmanager
-    def _inserting(self, at):
-        before, self._at = self._at, at
-        try:
-            yield
-        finally:
-            self._at = before
-
     def inserting_before(self, n=None):
-        """A block in which new nodes come before ``n``, by default at the start."""
-        return self._inserting((n or self._nodes[0], 0))
+        """From now on, or in a ``with`` block, new nodes come before ``n``; by default each at the start."""
+        return _InsertPoint(self, self._checked(n, "before", 0))
 
     def inserting_after(self, n=None):
-        """A block in which new nodes come behind ``n``, by default behind the first; in their order."""
-        return self._inserting((n or self._nodes[0], 1))
+        """From now on, or in a ``with`` block, new nodes come right behind ``n``, each before those made earlier; by default at the end."""
+        return _InsertPoint(self, self._checked(n, "after", 1))
+
+    def _checked(self, n, where, step):
+        if n is None:
+            return None if step else (None, 0)
+        if n.graph is not self:
+            raise AssertionError(f"Node to insert {where} is not in graph.")
+        return n, step
 
     # -- changing -----------------------------------------------------------------------------------------------------------------
     def erase_node(self, to_erase):
@@ -230,6 +227,19 @@ class Graph:
 
     def __getstate__(self):
         return {**self.__dict__, "owning_module": None, "_at": None}
+
+
+class _InsertPoint:
+    """Where new nodes go, until the block ends."""
+
+    def __init__(self, graph, at):
+        self.graph, self.before, graph._at = graph, graph._at, at
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *exc):
+        self.graph._at = self.before
 
 
 def _snake(name):

@@ -24,19 +24,31 @@ class GraphModule(Module):
     """
 
     def __new__(cls, *args, **kwargs):
-        own = type("GraphModuleImpl", (cls if "forward" not in vars(cls) or cls is GraphModule else cls.__mro__[1],), {})
-        return Module.__new__(own)
+        kind = next(k for k in cls.__mro__ if k.__qualname__.rpartition(".")[2] != "GraphModuleImpl")     # a class of its own for each forward
+        return Module.__new__(type("GraphModuleImpl", (kind,), {}))
 
     def __init__(self, root, graph, class_name="GraphModule"):
         super().__init__()
         self.__class__.__name__ = class_name
-        self.meta = dict(root.meta) if isinstance(root, GraphModule) else {}
+        named = [n.target for n in graph.nodes if n.op in ("get_attr", "call_module")]
         if isinstance(root, Module):
-            self.training = root.training
-        for node in graph.nodes:
-            if node.op in ("get_attr", "call_module"):
-                self._take(node.target, root[node.target] if isinstance(root, dict) else _fetch(root, node.target))
+            self.training = getattr(root, "training", self.training)
+            if isinstance(root, _CodeOnlyModule):                               # a copy has also what the graph does not name
+                named = [k for k, _ in (*root.named_children(), *root.named_buffers(), *root.named_parameters())] + named
+            for target in named:
+                self._take(target, _fetch(root, target))
+        elif isinstance(root, dict):
+            for node in graph.nodes:
+                if node.op in ("get_attr", "call_module") and node.target not in root:
+                    raise RuntimeError(f"Node {node} referenced target {node.target} but that target was not provided in ``root``!")
+            for target in sorted(named, key=lambda t: t.count(".")):            # what holds others comes before these
+                self._take(target, root[target])
+        else:
+            raise RuntimeError(f"Unsupported type {root} passed for root!")
         self.graph = graph
+        kind = graph._tracer_cls
+        self._tracer_cls = kind if kind and "<locals>" not in kind.__qualname__ else None
+        self.meta, self._tracer_extras, self.shape_env = {}, {}, None
 
     def _take(self, path, value):
         """Put ``value`` at a dotted name, with modules on the way."""
@@ -138,20 +150,26 @@ class GraphModule(Module):
             print(text)
         return text
 
+    def _body(self):
+        """The attributes without what follows from the graph."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
+
     def __deepcopy__(self, memo):
-        holder = Module()
-        holder.__dict__ = copy.deepcopy({k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}, memo)
-        made = GraphModule(holder, copy.deepcopy(self._graph))                  # PyTorch's copies, too, lose the name of the traced class
-        made.meta = holder.__dict__.get("meta", {})
+        made = memo[id(self)] = type(self).__new__(type(self))
+        body = copy.deepcopy(self._body(), memo)
+        GraphModule.__init__(made, _CodeOnlyModule(body), copy.deepcopy(self._graph))       # PyTorch's copies, too, lose the name of the traced class
+        made.__dict__.update({k: body[k] for k in _KEPT_HOOKS if k in body}, meta=body.get("meta", {}))
+        for key, value in made.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
+            setattr(made, key, value)
         return made
 
     def __copy__(self):
-        return GraphModule(self, copy.deepcopy(self._graph))
+        made = GraphModule(self, self._graph)
+        made.meta = self.meta
+        return made
 
     def __reduce__(self):
-        holder = Module()
-        holder.__dict__ = {k: v for k, v in self.__dict__.items() if k not in ("_graph", "_code")}
-        return GraphModule, (holder, self._graph, type(self).__name__)
+        return _restored, (self._body(), self._graph)
 
     __reduce_ex__ = lambda self, protocol: self.__reduce__()                         # noqa: E731
 
@@ -160,6 +178,7 @@ class GraphModule(Module):
 
 
 _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"       # in ``meta``: attributes that copies take along
+_KEPT_HOOKS = ("_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
 
 
 class _CodeOnlyModule(Module):
@@ -168,6 +187,15 @@ class _CodeOnlyModule(Module):
     def __init__(self, body):
         super().__init__()
         self.__dict__ = body
+
+
+def _restored(body, graph):
+    """A module that was pickled; that loses the name of the traced class, too."""
+    made = GraphModule(_CodeOnlyModule(body), graph)
+    for key, value in body.items():
+        if not hasattr(made, key):
+            setattr(made, key, value)
+    return made
 
 
 def _copy_attr(from_module, to_module, target):

@@ -109,7 +109,7 @@ class Transformer(Interpreter):
         from ._symbolic_trace import Tracer
         self.new_graph = Graph()
         self.tracer = Tracer()
-        self.tracer.root, self.tracer.graph, self.tracer._names = module, self.new_graph, {}
+        self.tracer.root, self.tracer.graph = module, self.new_graph
 
     def placeholder(self, target, args, kwargs):
         return Proxy(self.new_graph.placeholder(target, default_value=args[0] if args else Ellipsis), self.tracer)

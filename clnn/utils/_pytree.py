@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 from ..core.shape import Size
 
-_LEAF = object()
+
+class _LEAF:
+    """The kind of a leaf; a class, as copies and pickles of a class are that class."""
 
 
 class TreeSpec:

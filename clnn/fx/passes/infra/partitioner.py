@@ -112,8 +112,12 @@ class CapabilityBasedPartitioner:
         inner.output(values[given[0]] if len(given) == 1 else tuple(values[n] for n in given))
         self.graph_module.add_submodule(name, GraphModule(held, inner, name))
         with graph.inserting_after(nodes[-1]):
-            call = graph.call_module(name, tuple(inputs))
-            results = [call] if len(given) == 1 else [graph.call_function(operator.getitem, (call, i)) for i in range(len(given))]
+            call = last = graph.call_module(name, tuple(inputs))
+        results = [call] if len(given) == 1 else []
+        while len(results) < len(given):
+            with graph.inserting_after(last):
+                last = graph.call_function(operator.getitem, (call, len(results)))
+            results.append(last)
         for n, result in zip(given, results):
             for user in list(n.users):
                 if user not in part.nodes:
