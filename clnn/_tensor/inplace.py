@@ -141,7 +141,7 @@ def _replaced(target, result) -> bool:
     return True
 
 
-native.give(wake=wake)
+native.give(wake=wake, replaced=_replaced)
 _replaced = native.form("replaced", _replaced)
 
 

@@ -9,11 +9,11 @@ import functools
 import threading
 from types import FunctionType
 
+from ..core import native
 from ..graph.op import REGISTRY
 from . import override, repeat
 from .grad_mode import no_grad
 from .indexing import _part
-from .inplace import put
 from .rules import _alike
 from .tensor import Tensor
 from .writing import rebind, write
@@ -109,7 +109,7 @@ def _install():
         _put(getattr(clnn, name), functools.partial(_whole, name, _factory_overload(name)))
     _put(clnn.tensor, _lifted)
     _put(write, _written)
-    for quick, left in ((rebind, False), (put, False), (_alike, False), (_part, None)):
+    for quick, left in ((rebind, False), (native.definitions["put"], False), (_alike, False), (_part, None)):
         _put(quick, functools.partial(_left, left))
     _put(multihead._heads, functools.partial(_instead, multihead.heads_by_steps))
     _put(_chain._together, functools.partial(_instead, _chain._one_by_one))

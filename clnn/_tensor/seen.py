@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from ..core import native, symbols
 from ..core.shape import Size, is_contiguous
-from . import foreign
+from . import foreign, repeat
 from .dispatch import plain
 from .entries import OpNode
 from .grad_mode import state
@@ -20,7 +20,7 @@ _OTHER = ()             # in place of a view: what such a call gives is none, or
 
 def recalled(known, args):
     """The view that a call with ``args`` gives. Else the key to :func:`note` what it gives under, or None where that does not follow from a key."""
-    if foreign.early is not None or symbols.tracing is not None or not args or args[0].__class__ not in plain:
+    if foreign.early is not None or symbols.tracing is not None or not repeat.on or not args or args[0].__class__ not in plain:
         return None
     x, *rest = args
     for v in rest:

@@ -215,8 +215,12 @@ PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     if (n != 2)
         return PyErr_Format(PyExc_TypeError, "replaced() takes a tensor and what it shall hold");
-    PyObject *target = args[0], *result = args[1];
-    int good = simple(target), tracks = 0;
+    PyObject *target = args[0], *result = args[1], *on = variable(the_repeat, s_on);
+    int good = on == NULL ? -1 : PyObject_IsTrue(on), tracks = 0;
+    if (!good)                                              /* a mode may have to be told of the write */
+        return PyObject_Vectorcall(the_replaced, args, 2, NULL);
+    if (good > 0)
+        good = simple(target);
     if (good > 0)
         good = IS(result, Tensor);
     if (good > 0)

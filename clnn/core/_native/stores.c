@@ -145,7 +145,10 @@ PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (n < 6 || n > 7)
         return PyErr_Format(PyExc_TypeError, "put() takes a tensor, a region and a value");
     PyObject *t = args[0], *value = args[5], *number;
-    int number_given = PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value), done = simple(t);
+    PyObject *on = variable(the_repeat, s_on);
+    int number_given = PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value), done = on == NULL ? -1 : PyObject_IsTrue(on);
+    if (done > 0)                                           /* else a mode may have to be told of the write */
+        done = simple(t);
     if (done > 0)
         done = is_free(t);
     if (done > 0 && number_given) {

@@ -77,11 +77,11 @@ PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return seen(args[0], args[1], args[2], args[3], args[4], args[5], n < 7 || args[6] == Py_None ? NULL : args[6]);
 }
 
-/* Whether views follow from what they are of: nothing stands between a program and its tensors, and no sizes are traced. */
+/* Whether views follow from what they are of: nothing stands between a program and its tensors, no mode is told of operators, and no sizes are traced. */
 static int unwatched(void)
 {
-    PyObject *early = variable(the_foreign, s_early), *tracing = variable(the_symbols, s_tracing);
-    return early == NULL || tracing == NULL ? -1 : early == Py_None && tracing == Py_None;
+    PyObject *early = variable(the_foreign, s_early), *tracing = variable(the_symbols, s_tracing), *on = variable(the_repeat, s_on);
+    return early == NULL || tracing == NULL || on == NULL ? -1 : early == Py_None && tracing == Py_None ? PyObject_IsTrue(on) : 0;
 }
 
 /* Leave the entry of ``op`` over (t, *values), which shows ``label``. */
