@@ -12,6 +12,7 @@ import sys
 import threading
 from types import FunctionType
 
+from ..core import native
 from ..core.config import config
 from . import tape
 from .grad_mode import state
@@ -32,6 +33,7 @@ class _Local(threading.local):
 
 
 local = _Local()
+native.give(override=local)
 
 
 def disabled(func, types, args=(), kwargs=None):
@@ -185,7 +187,9 @@ def _entry(inner, func, by_arguments=True):
         if found or here.modes:
             return hand_over(func, args if spread is None else spread(args), kwargs, found)
         return inner(*args, **kwargs)
-    return entry if by_arguments else factory
+    if not by_arguments:
+        return factory
+    return entry if native.built is None else native.built.asking(inner, entry, kinds)
 
 
 def _code(free):

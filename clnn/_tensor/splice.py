@@ -415,7 +415,6 @@ def _known_call(known, values, tracked):
     return None
 
 
-native.give(override=override.local)
 _known_call = native.form("known_call", _known_call)
 
 

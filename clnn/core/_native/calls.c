@@ -145,9 +145,104 @@ PyObject *swift(PyObject *module, PyObject *args)
     return (PyObject *)new;
 }
 
+/* -- the question for __torch_function__ -------------------------------------------------------------------------------------------- */
+
+/* What a function does while overrides are active (see override._entry): called with the arguments of a call, as a tuple and a dictionary. */
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *inner, *python, *kinds;       /* the function as it was; the Python function; whether instances of a class take functions over */
+} Asking;
+
+/* Whether ``v`` is of no class that has to be asked, or looked at; items of lists count, too. */
+static int is_unasked(PyObject *kinds, PyObject *v)
+{
+    PyObject *kind = PyDict_GetItemWithError(kinds, (PyObject *)Py_TYPE(v));
+    if (kind == Py_False)
+        return 1;
+    if (kind != Py_None || !(PyList_CheckExact(v) || PyTuple_CheckExact(v)))
+        return PyErr_Occurred() ? -1 : 0;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(v); i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(v, i);
+        if (!PyList_CheckExact(item) && !PyTuple_CheckExact(item) && PyDict_GetItemWithError(kinds, (PyObject *)Py_TYPE(item)) != Py_False)
+            return PyErr_Occurred() ? -1 : 0;
+    }
+    return 1;
+}
+
+static int are_plain(PyObject *kinds, PyObject *args, PyObject *named)
+{
+    PyObject *name, *value;
+    Py_ssize_t place = 0;
+    int plain = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args) && plain > 0; i++)
+        plain = is_unasked(kinds, PyTuple_GET_ITEM(args, i));
+    while (plain > 0 && PyDict_Next(named, &place, &name, &value))
+        plain = is_unasked(kinds, value);
+    return plain;
+}
+
+static PyObject *asking_call(PyObject *callable, PyObject *const *args, size_t given, PyObject *names)
+{
+    Asking *self = (Asking *)callable;
+    if (PyVectorcall_NARGS(given) != 2 || names != NULL || !PyTuple_Check(args[0]) || !PyDict_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "takes the arguments of a call, as a tuple and a dictionary");
+    PyObject *off = PyObject_GetAttr(the_override, s_off);
+    long level = off == NULL ? -1 : PyLong_AsLong(off);
+    Py_XDECREF(off);
+    int plain = level < 0 ? -1 : level ? level == 2 : are_plain(self->kinds, args[0], args[1]), modes;
+    if (plain > 0 && level != 2 && (modes = is_set(the_override, s_modes)))
+        plain = modes < 0 ? -1 : 0;
+    return plain < 0 ? NULL : plain ? PyObject_Call(self->inner, args[0], PyDict_GET_SIZE(args[1]) ? args[1] : NULL) : PyObject_Vectorcall(self->python, args, 2, NULL);
+}
+
+static int asking_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(((Asking *)self)->inner);
+    Py_VISIT(((Asking *)self)->python);
+    Py_VISIT(((Asking *)self)->kinds);
+    return 0;
+}
+
+static int asking_clear(PyObject *self)
+{
+    Py_CLEAR(((Asking *)self)->inner);
+    Py_CLEAR(((Asking *)self)->python);
+    Py_CLEAR(((Asking *)self)->kinds);
+    return 0;
+}
+
+static void asking_dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    asking_clear(self);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyTypeObject Asking_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "clnn.core._native.Asking", .tp_basicsize = sizeof(Asking), .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(Asking, call), .tp_call = PyVectorcall_Call, .tp_traverse = asking_traverse, .tp_clear = asking_clear,
+    .tp_dealloc = asking_dealloc,
+};
+
+/* asking(inner, python, kinds) */
+PyObject *asking(PyObject *module, PyObject *args)
+{
+    PyObject *inner, *python, *kinds;
+    if (!PyArg_ParseTuple(args, "OOO!", &inner, &python, &PyDict_Type, &kinds))
+        return NULL;
+    Asking *new = PyObject_GC_New(Asking, &Asking_type);
+    if (new == NULL)
+        return NULL;
+    new->call = asking_call, new->inner = Py_NewRef(inner), new->python = Py_NewRef(python), new->kinds = Py_NewRef(kinds);
+    PyObject_GC_Track(new);
+    return (PyObject *)new;
+}
+
 int ready_calls(void)
 {
-    return PyType_Ready(&Swift_type);
+    return PyType_Ready(&Swift_type) || PyType_Ready(&Asking_type) ? -1 : 0;
 }
 
 /* -- results in place --------------------------------------------------------------------------------------------------------------- */

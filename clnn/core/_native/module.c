@@ -96,6 +96,7 @@ static PyMethodDef methods[] = {
     {"item", item, METH_O, "interop.item"},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
     {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},
+    {"asking", asking, METH_VARARGS, "asking(inner, python, kinds): override._entry"},
     {"replaced", (PyCFunction)(void (*)(void))replaced, METH_FASTCALL, "inplace._replaced"},
     {"refuse_overlap", (PyCFunction)(void (*)(void))refuse_overlap, METH_FASTCALL, "inplace.refuse_overlap"},
     {"known_call", (PyCFunction)(void (*)(void))known_call, METH_FASTCALL, "splice._known_call"},

@@ -42,7 +42,7 @@
     X(active_bytes) X(eager) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
     X(_leaf_hooks) X(_known) X(_pairs) X(_layouts) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
-    X(_views) X(_default_float) X(number) X(pushing) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
+    X(_views) X(_default_float) X(number) X(pushing) X(off) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
     X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
@@ -183,6 +183,7 @@ PyObject *item(PyObject *module, PyObject *t);
 /* calls.c */
 int ready_calls(void);
 PyObject *swift(PyObject *module, PyObject *args);
+PyObject *asking(PyObject *module, PyObject *args);
 PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *thin(PyObject *module, PyObject *const *args, Py_ssize_t n);
