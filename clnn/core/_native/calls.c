@@ -97,7 +97,9 @@ static PyObject *swift_call(PyObject *callable, PyObject *const *args, size_t gi
     if (PyVectorcall_NARGS(given) != self->operands || names != NULL)
         return PyErr_Format(PyExc_TypeError, "takes %d operands", self->operands);
     PyObject *a = args[0], *found, *result;
-    int good = simple(a), beside = ALONE;
+    int good = unheard(), beside = ALONE;                   /* a profile puts functions of its own in the place of those that record */
+    if (good > 0)
+        good = simple(a);
     if (good > 0)
         good = PyObject_TypeCheck(AT(a, Tensor__storage), Storage_type);
     if (good <= 0 || (found = told_of(self, args, &beside)) == NULL)
@@ -442,8 +444,9 @@ static int is_looked_at(void)
     PyObject *early = variable(the_foreign, s_early), *tracing = variable(the_symbols, s_tracing), *on = variable(the_repeat, s_on), *autocast;
     if (early == NULL || tracing == NULL || on == NULL)
         return -1;
-    if (early != Py_None || tracing != Py_None || PyObject_IsTrue(on) <= 0)
-        return 0;
+    int good = early != Py_None || tracing != Py_None ? 0 : unheard();
+    if (good <= 0 || (good = PyObject_IsTrue(on)) <= 0)
+        return good;
     if ((autocast = PyObject_GetAttr(the_state, s_autocast)) == NULL)
         return -1;
     Py_DECREF(autocast);
