@@ -1,6 +1,8 @@
 """Tensors and NumPy arrays that are one: what is written to the one is read from the other, whatever waits or runs meanwhile."""
 import copy
 import gc
+import sys
+import threading
 
 import clnn as torch
 import numpy as np
@@ -174,6 +176,31 @@ def test_an_array_of_a_tensor_whose_own_array_is_gone(array):
     gc.collect()
     t.add_(1), other.add_(1), t.tolist(), other.tolist()
     assert not isinstance(t._storage, Mirrored) and not isinstance(other._storage, Mirrored) and not sharing.shared
+
+
+@pytest.mark.parametrize("grad", (False, True))
+def test_threads_find_an_array_gone(grad):
+    """Whichever looks first: the others go on with what it became."""
+    before, failed = sys.getswitchinterval(), []
+    sys.setswitchinterval(1e-6)
+
+    def work(t, out):
+        try:
+            out.append((t + 1).tanh().sum())
+        except Exception as error:
+            failed.append(error)
+    try:
+        for n in range(150):
+            values = np.arange(12, dtype=np.float32) * (0.01 * n)
+            t, out = torch.from_numpy(values.copy()).requires_grad_(grad), []
+            threads = [threading.Thread(target=work, args=(t, out)) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert not failed and [o.item() for o in out] == pytest.approx([float(np.tanh(values + 1).sum())] * 3, rel=1e-4)
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_other_ways_in_and_out(array):

@@ -23,7 +23,7 @@ COPIED = 1 << 14        # bytes: a copy of a result takes no longer than finding
 _differ = (ctypes.cdll.msvcrt if os.name == "nt" else ctypes.CDLL(None)).memcmp
 _differ.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t)
 _bytes_at = ctypes.string_at
-_slot, _refcount, _new = Storage.__dict__["buf"], sys.getrefcount, object.__new__
+_slot, _pending, _refcount, _new = Storage.__dict__["buf"], Storage.__dict__["node"], sys.getrefcount, object.__new__
 
 
 class Mirror:
@@ -148,11 +148,17 @@ def told(storage):
     if storage.__class__ is Unsent or storage.__class__ is Counted:
         values = storage.mirror
         return values.values if values.__class__ is Values else values
-    return storage.note() if storage.__class__ is Mirrored else None
+    if storage.__class__ is Mirrored:
+        with storage.device.lock:
+            return storage.note() if storage.__class__ is Mirrored else told(storage)
+    return None
 
 
 class Mirrored(Storage):
-    """A storage that is one with an array: its buffer is what the array holds at the moment, and it is never pending."""
+    """A storage that is one with an array: its buffer is what the array holds at the moment, and it is never pending.
+
+    Threads look at it in turn: the first that finds the array gone makes it a storage like others.
+    """
 
     __slots__ = ()
     mirrored = True
@@ -168,6 +174,10 @@ class Mirrored(Storage):
     @property
     def buf(self):
         """The values as they are now."""
+        with self.device.lock:
+            return self._sent() if self.__class__ is Mirrored else self.buf
+
+    def _sent(self):
         device = self.device
         if device.records():
             device.recording.follow(self, self._held())
@@ -187,6 +197,10 @@ class Mirrored(Storage):
         return buf
 
     def leaf(self):
+        with self.device.lock:
+            return self._leaf() if self.__class__ is Mirrored else self.leaf()
+
+    def _leaf(self):
         device = self.device
         if device.records():
             return self.buf
@@ -198,19 +212,23 @@ class Mirrored(Storage):
             if leaf.__class__ is not Values:
                 return _plain(self, leaf)
             _slot.__set__(self, None)
-            self.__class__, self.node, self.mirror = Unsent, None, leaf
+            _pending.__set__(self, None)
+            self.mirror = leaf
+            self.__class__ = Unsent
         return leaf
 
     @buf.setter
     def buf(self, value):
         if value is None:
             return
-        mirror = self.mirror
-        if not mirror.watched():
-            _plain(self, value)
-            return
-        mirror.tell(self.device.read(value, mirror.nbytes))
-        _slot.__set__(self, value)
+        with self.device.lock:
+            if self.__class__ is not Mirrored:
+                self.buf = value
+            elif not self.mirror.watched():
+                _plain(self, value)
+            else:
+                self.mirror.tell(self.device.read(value, self.mirror.nbytes))
+                _slot.__set__(self, value)
 
     @property
     def node(self):
@@ -219,9 +237,11 @@ class Mirrored(Storage):
 
 
 def _plain(storage, buf):
-    """No array looks at the storage any more: it is one like others, with ``buf``."""
+    """No array looks at the storage any more: it is one like others, with ``buf``, as soon as other threads take it for that."""
+    _slot.__set__(storage, buf)
+    _pending.__set__(storage, None)
     storage.__class__ = Storage
-    storage.buf, storage.node, storage.mirror = buf, None, None
+    storage.mirror = None
     return buf
 
 
@@ -242,10 +262,12 @@ def follow(storage, host, span) -> None:
 
 def of_storage(storage) -> np.ndarray:
     """The bytes that are one with ``storage`` from now on."""
-    if not storage.mirrored:
-        values = told(storage)
-        if values is not None:
-            _plain(storage, None)
-        storage.mirror = Mirror(storage.device.read(storage.buffer(), storage.nbytes) if values is None else np.frombuffer(values, np.uint8).copy())
-        storage.__class__ = Mirrored
-    return storage.mirror.host
+    with storage.device.lock:
+        if not storage.mirrored:
+            values = told(storage)
+            seen = Mirror(storage.device.read(storage.buffer(), storage.nbytes) if values is None else np.frombuffer(values, np.uint8).copy())
+            storage.__class__ = Mirrored                # from here on other threads wait
+            storage.mirror = seen
+            if values is not None:
+                _slot.__set__(storage, None)
+        return storage.mirror.host
