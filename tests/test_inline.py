@@ -96,6 +96,20 @@ def test_what_takes_long_goes_to_the_threads(side):
     assert cost.penalty == inline.Cost().penalty
 
 
+def test_what_was_short_is_tried_again_soon(side):
+    """Runs that take long all at once say more about the machine than about the kernel."""
+    cost = inline.Cost()
+    for _ in range(5):
+        side.took(cost, side.limit / 10)
+    for _ in range(12):
+        side.took(cost, 1.0)
+        assert cost.skip <= 64
+    assert cost.skip == 64
+    for _ in range(8):
+        side.took(cost, side.limit / 10)
+    assert cost.penalty == inline.Cost().penalty
+
+
 def test_recorded_lists_run_here_or_there(side, monkeypatch):
     @clnn.compile
     def fn(x, y):

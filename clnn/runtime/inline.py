@@ -25,6 +25,7 @@ _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
 _MOMENT = 40e-6             # seconds that a short launch waits for other short ones to end
 BUILD = 0.02                # seconds lost from where on a kernel is built for the other queue: it takes longer, but is kept on disk
 _TRIES = 16                 # short launches of a kernel that may report an error that are waited for where they did not run here
+_BUSY = 64                  # launches between two tries, at most, of what was short before
 _CALM = 7                   # launches between two that are timed, once they are known to be short
 _PATIENCE = 1000            # times that a recorded list waits for the device rather than be built for its queue, too
 _LIST = 512                 # launches of a recorded list that may run here
@@ -35,14 +36,14 @@ _SCALARS = frozenset((int, float, bytes, str, type(None), np.ndarray))
 class Cost:
     """What launches of one kernel and size take in the calling thread.
 
-    ``seconds`` is a running mean; ``skip`` launches go to the threads before the next try, ``penalty`` after the next failure; ``slow`` runs in a
-    row took far too long; ``calm`` launches are not timed before the next that is.
+    ``seconds`` is a running mean, ``least`` the shortest of all; ``skip`` launches go to the threads before the next try, ``penalty`` after the next
+    failure; ``slow`` runs in a row took far too long; ``calm`` launches are not timed before the next that is.
     """
 
-    __slots__ = ("seconds", "skip", "penalty", "slow", "waits", "calm")
+    __slots__ = ("seconds", "least", "skip", "penalty", "slow", "waits", "calm")
 
     def __init__(self):
-        self.seconds, self.skip, self.penalty, self.slow, self.waits, self.calm = -1.0, 0, 4, 0, 0, 0
+        self.seconds, self.least, self.skip, self.penalty, self.slow, self.waits, self.calm = -1.0, 1.0, 0, 4, 0, 0, 0
 
 
 @native.know
@@ -179,12 +180,14 @@ class Inline:
         # a single long run may be another process's fault: it counts as twice the limit at most
         mean = cost.seconds = 0.75 * cost.seconds + 0.25 * min(seconds, 2 * limit)
         cost.slow = cost.slow + 1 if seconds > 4 * limit else 0
+        cost.least = min(cost.least, seconds)
+        short = cost.least < 0.5 * limit        # it was once: what makes it long now is the machine's fault, and passes
         if mean > limit or cost.slow > 1:
-            cost.skip, cost.seconds = cost.penalty * (64 if cost.slow > 1 else 1), limit
-            cost.penalty = min(2 * cost.penalty, 4096)
+            cost.skip, cost.seconds = cost.penalty * (64 if cost.slow > 1 and not short else 1), limit
+            cost.penalty = min(2 * cost.penalty, _BUSY if short else 4096)
         else:
             if cost.penalty > 4:
-                cost.penalty -= 1
+                cost.penalty = max(4, cost.penalty // 2) if short else cost.penalty - 1
             if mean < 0.75 * limit:
                 cost.calm = _CALM
 
