@@ -270,24 +270,15 @@ static int rebindable(PyObject *target, PyObject *result)
 /* writing.rebind of what is rebindable */
 static int rebind(PyObject *target, PyObject *result)
 {
-    PyObject *st = AT(target, Tensor__storage), *src = AT(result, Tensor__storage), *node = AT(src, Storage_node), *version, *more = NULL;
-    PyObject *out = PyWeakref_NewRef(st, NULL), *own = out == NULL ? NULL : PyObject_GetAttr(target, s__ver);
-    int counted = own == NULL ? -1 : own == Py_None ? 0 : PyObject_IsTrue(own), failed = counted < 0;
-    if (!failed) {
-        version = counted ? PyObject_GetAttr(own, s_version) : Py_NewRef(AT(st, Storage_version));
-        more = version == NULL ? NULL : PyNumber_Add(version, one);
-        Py_XDECREF(version);
-        failed = more == NULL || (counted && PyObject_SetAttr(own, s_version, more));
+    PyObject *st = AT(target, Tensor__storage), *src = AT(result, Tensor__storage), *node = AT(src, Storage_node), *out = PyWeakref_NewRef(st, NULL);
+    if (out == NULL || bump(target)) {
+        Py_XDECREF(out);
+        return -1;
     }
-    if (!failed) {
-        if (!counted)
-            change(st, Storage_version, Py_NewRef(more));
-        change(st, Storage_node, Py_NewRef(node));
-        change(st, Storage_buf, Py_NewRef(AT(src, Storage_buf)));
-        change(node, Node_out, Py_NewRef(out));
-    }
-    Py_XDECREF(out), Py_XDECREF(own), Py_XDECREF(more);
-    return failed ? -1 : 0;
+    change(st, Storage_node, Py_NewRef(node));
+    change(st, Storage_buf, Py_NewRef(AT(src, Storage_buf)));
+    change(node, Node_out, out);
+    return 0;
 }
 
 /* After a write: views of what has a history now have one, too. */
@@ -456,7 +447,7 @@ static int is_looked_at(void)
 /* Thinned.record */
 static PyObject *record_known(PyObject *found, PyObject *tensors)
 {
-    PyObject *places = AT(found, Thinned_places), *result = NULL, *attach, *got = NULL, *node;
+    PyObject *places = AT(found, Thinned_places), *result = NULL;
     PyObject *operands = PyTuple_New(PySequence_Fast_GET_SIZE(places));
     for (Py_ssize_t i = 0; operands != NULL && i < PyTuple_GET_SIZE(operands); i++) {
         PyObject *p = PySequence_Fast_GET_ITEM(places, i);
@@ -471,20 +462,8 @@ static PyObject *record_known(PyObject *found, PyObject *tensors)
         result = PyObject_CallFunctionObjArgs(the_record_elementwise, AT(found, Thinned_expr), AT(found, Thinned_compute), AT(found, Thinned_result), AT(found, Thinned_shape),
                                               AT(found, Thinned_numel), operands, NULL);
     }
-    if (result != NULL && AT(found, Thinned_tracked) == Py_True) {
-        PyObject *what[] = {AT(found, Thinned_op), result, operands};
-        if ((attach = PyObject_GetAttr(AT(found, Thinned_op), s_attach)) != NULL)
-            got = PyObject_Vectorcall(attach, what, 3, NULL);
-        if (got != NULL && PyObject_IsTrue(AT(found, Thinned_label))) {
-            node = PyObject_GetAttr(result, s__grad_fn);
-            if (node == NULL || PyObject_SetAttr(node, s_label, AT(found, Thinned_label)))
-                Py_CLEAR(got);
-            Py_XDECREF(node);
-        }
-        if (got == NULL)
-            Py_CLEAR(result);
-        Py_XDECREF(attach), Py_XDECREF(got);
-    }
+    if (result != NULL && AT(found, Thinned_tracked) == Py_True && leave_entry(AT(found, Thinned_op), result, operands, AT(found, Thinned_label)))
+        Py_CLEAR(result);
     Py_XDECREF(operands);
     return result;
 }

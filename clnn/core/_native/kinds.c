@@ -155,27 +155,16 @@ static int add_flags(PyObject *key, PyObject *tensors)
 /* Recorded.run */
 static PyObject *run_recorded(PyObject *found, PyObject *buffers, PyObject *tensors)
 {
-    PyObject *places = AT(found, Recorded_places), *values = AT(found, Recorded_values), *op = AT(found, Recorded_op), *label = AT(found, Recorded_label);
-    PyObject *result = run_recipe(AT(found, Recorded_recipe), buffers), *attach = NULL, *got = NULL, *given = NULL, *node;
+    PyObject *places = AT(found, Recorded_places), *values = AT(found, Recorded_values), *result = run_recipe(AT(found, Recorded_recipe), buffers);
     Py_ssize_t n = PyTuple_GET_SIZE(places);
-    if (result == NULL || (attach = PyObject_GetAttr(op, s_attach)) == NULL || (given = PyTuple_New(n)) == NULL)
-        goto end;
-    for (Py_ssize_t i = 0; i < n; i++) {
+    PyObject *given = result == NULL ? NULL : PyTuple_New(n);
+    for (Py_ssize_t i = 0; given != NULL && i < n; i++) {
         Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(places, i));
         PyTuple_SET_ITEM(given, i, Py_NewRef(at < 0 || at >= PyList_GET_SIZE(tensors) ? PyTuple_GET_ITEM(values, i) : PyList_GET_ITEM(tensors, at)));
     }
-    PyObject *args[] = {op, result, given};
-    got = PyObject_Vectorcall(attach, args, 3, NULL);
-    if (got != NULL && PyObject_IsTrue(label)) {
-        node = PyObject_GetAttr(result, s__grad_fn);
-        if (node == NULL || PyObject_SetAttr(node, s_label, label))
-            Py_CLEAR(got);
-        Py_XDECREF(node);
-    }
-end:
-    if (got == NULL)
+    if (given == NULL || leave_entry(AT(found, Recorded_op), result, given, AT(found, Recorded_label)))
         Py_CLEAR(result);
-    Py_XDECREF(attach), Py_XDECREF(given), Py_XDECREF(got);
+    Py_XDECREF(given);
     return result;
 }
 

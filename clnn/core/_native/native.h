@@ -132,6 +132,12 @@ static inline int simple(PyObject *tensor)                                      
     return IS(tensor, Tensor) ? 1 : PySet_Contains(the_plain, (PyObject *)Py_TYPE(tensor));
 }
 
+static inline PyObject *version_of(PyObject *own, PyObject *storage)              /* that of a tensor whose ``_ver`` is ``own``, a new reference */
+{
+    int counted = own == Py_None ? 0 : PyObject_IsTrue(own);
+    return counted < 0 ? NULL : PyObject_GetAttr(counted ? own : storage, s_version);
+}
+
 static inline int is_tracked(PyObject *t)                                       /* whether what is made of ``t`` leaves an entry on the tape */
 {
     int grad = is_set(the_state, s_grad);
@@ -159,6 +165,7 @@ PyObject *told(PyObject *module, PyObject *root);
 PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* tape.c */
 int ready_tape(void);
+int leave_entry(PyObject *op, PyObject *result, PyObject *values, PyObject *label);
 PyObject *attach(PyObject *module, PyObject *args);
 PyObject *spliced(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* views.c */

@@ -72,10 +72,7 @@ static int add_tensor(PyObject *graph, PyObject *v)
 /* The version that a tensor's memory has now. */
 static PyObject *version_now(PyObject *v)
 {
-    PyObject *own = PyObject_GetAttr(v, s__ver), *version = NULL;
-    int counted = own == NULL ? -1 : own == Py_None ? 0 : PyObject_IsTrue(own);
-    if (counted >= 0)
-        version = PyObject_GetAttr(counted ? own : AT(v, Tensor__storage), s_version);
+    PyObject *own = PyObject_GetAttr(v, s__ver), *version = own == NULL ? NULL : version_of(own, AT(v, Tensor__storage));
     Py_XDECREF(own);
     return version;
 }

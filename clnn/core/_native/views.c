@@ -3,13 +3,6 @@
 
 /* -- views of a tensor -------------------------------------------------------------------------------------------------------------- */
 
-/* The version of what ``t`` shares with others. */
-static PyObject *version_of(PyObject *own, PyObject *storage)
-{
-    int counted = own == Py_None ? 0 : PyObject_IsTrue(own);
-    return counted < 0 ? NULL : PyObject_GetAttr(counted ? own : storage, s_version);
-}
-
 /* views.watch */
 static int watch(PyObject *base, PyObject *view)
 {
@@ -85,25 +78,18 @@ static int unwatched(void)
 }
 
 /* Leave the entry of ``op`` over (t, *values), which shows ``label``. */
-static int leave_entry(PyObject *op, PyObject *view, PyObject *t, PyObject *values, PyObject *label)
+static int leave_view(PyObject *op, PyObject *view, PyObject *t, PyObject *values, PyObject *label)
 {
     Py_ssize_t n = PyTuple_GET_SIZE(values);
-    PyObject *given = PyTuple_New(n + 1), *attach = given == NULL ? NULL : PyObject_GetAttr(op, s_attach), *got = NULL;
-    if (attach != NULL) {
-        PyTuple_SET_ITEM(given, 0, Py_NewRef(t));
-        for (Py_ssize_t i = 0; i < n; i++)
-            PyTuple_SET_ITEM(given, i + 1, Py_NewRef(PyTuple_GET_ITEM(values, i)));
-        PyObject *args[] = {op, view, given};
-        got = PyObject_Vectorcall(attach, args, 3, NULL);
-        if (got != NULL && PyObject_IsTrue(label)) {
-            PyObject *node = PyObject_GetAttr(view, s__grad_fn);
-            if (node == NULL || PyObject_SetAttr(node, s_label, label))
-                Py_CLEAR(got);
-            Py_XDECREF(node);
-        }
-    }
-    Py_XDECREF(given), Py_XDECREF(attach), Py_XDECREF(got);
-    return got == NULL ? -1 : 0;
+    PyObject *given = PyTuple_New(n + 1);
+    if (given == NULL)
+        return -1;
+    PyTuple_SET_ITEM(given, 0, Py_NewRef(t));
+    for (Py_ssize_t i = 0; i < n; i++)
+        PyTuple_SET_ITEM(given, i + 1, Py_NewRef(PyTuple_GET_ITEM(values, i)));
+    int failed = leave_entry(op, view, given, label);
+    Py_DECREF(given);
+    return failed;
 }
 
 /* -- seen.recalled ------------------------------------------------------------------------------------------------------------------ */
@@ -130,7 +116,7 @@ static PyObject *recall(PyObject *x, PyObject *found, int tracked)
     PyObject *offset = further == zero ? Py_NewRef(before) : PyNumber_Add(before, further), *view = NULL;
     if (offset != NULL)
         view = seen(x, PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), offset, PyTuple_GET_ITEM(found, 3), offset == zero ? PyTuple_GET_ITEM(found, 4) : Py_False, NULL);
-    if (view != NULL && tracked && leave_entry(PyTuple_GET_ITEM(found, 5), view, x, PyTuple_GET_ITEM(found, 6), PyTuple_GET_ITEM(found, 7)))
+    if (view != NULL && tracked && leave_view(PyTuple_GET_ITEM(found, 5), view, x, PyTuple_GET_ITEM(found, 6), PyTuple_GET_ITEM(found, 7)))
         Py_CLEAR(view);
     Py_XDECREF(offset);
     return view;
@@ -304,7 +290,7 @@ static PyObject *view_region(PyObject *x, Region *r)
     if (view != NULL && r->spec != NULL) {
         PyObject *spec = PyList_AsTuple(r->spec);
         values = spec == NULL ? NULL : PyTuple_Pack(2, spec, AT(x, Tensor_shape));
-        if (values == NULL || leave_entry(the_basic_op, view, x, values, r->label))
+        if (values == NULL || leave_view(the_basic_op, view, x, values, r->label))
             Py_CLEAR(view);
         Py_XDECREF(spec), Py_XDECREF(values);
     }
