@@ -100,7 +100,7 @@ class Missed:
 
 
 _LEFT = Missed()
-native.give(repeat=globals(), LEFT=_LEFT, Missed=Missed, realize=fuse.realize)
+native.give(repeat=globals(), LEFT=_LEFT, Missed=Missed)
 native.method(Recipe, "run")
 
 

@@ -1,27 +1,24 @@
 """The sequence of random numbers that PyTorch draws on a processor: Mersenne Twister (Matsumoto & Nishimura, "Mersenne Twister: a 623-dimensionally
 equidistributed uniform pseudo-random number generator", 1998).
 
-A number depends on all before it, so where the sequence stands is a state of 624 words. NumPy advances it on the host. Long draws are left to a device, which
+A number depends on all before it, so where the sequence stands is a state of 624 words. The host advances it (``words``). Long draws are left to a device, which
 has a state of its own; whoever drew last stands where the sequence does, and the other one follows when its turn comes.
 """
 from __future__ import annotations
 
-import math
 import struct
 import threading
+from array import array
 
 import numpy as np
 
-SIZE = 624                      # words of the state
+from .words import SIZE, Words
+
 WIDE = 1 << 28                  # whole numbers below a bound from here on take 64 bits
 _NEAR = 1 << 17                 # words that the host passes over sooner than it waits for a device
-_FEW = 32                       # numbers that are sooner made one by one
-_SOME = 256                     # numbers from [0, 1) up to which all that the state has are made at once
-_LOW24, _STEP24 = np.uint32(0xFFFFFF), np.float32(2.0 ** -24)
 _SEED, _UNKNOWN = -1, -2         # in place of how many words the host has passed: the seed is to be taken, or the state read from the device
+_MASK = (1 << 64) - 1
 _NONE = np.empty(0, np.uint32)
-_LOW53 = np.uint64((1 << 53) - 1)
-_HIGH = np.uint64(32)
 _STATE = struct.Struct("<QiiQ4992s3dixxxxf?xxx")      # as PyTorch lays it out: seed, words left, 1, place, words in 64 bits each, and a spare normal number
 
 
@@ -48,14 +45,12 @@ class Twister:
     normal numbers whose first was asked for alone; ``short``: how many draws in a row were short ones of a device.
     """
 
-    __slots__ = ("seed", "count", "spare", "mirror", "there", "lock", "_host", "short", "_here", "_rest", "_mark", "_units")
+    __slots__ = ("seed", "count", "spare", "mirror", "there", "lock", "_host", "short", "_here", "_mark")
 
     def __init__(self, seed):
         self.seed, self.count, self.spare, self.mirror, self.there = seed, 0, None, None, -1
         self.short = 0
         self.lock, self._host, self._here, self._mark = threading.RLock(), None, _SEED, None
-        self._rest = _NONE                      # what is left of the state's words
-        self._units = None                      # these, from some time on, as numbers from [0, 1)
 
     def restart(self, seed):
         """Begin the sequence of another seed."""
@@ -69,116 +64,90 @@ class Twister:
         return self._here == self.count or self.there != self.count
 
     def _at(self):
-        """NumPy's generator, of whose state the words ``_rest`` are to come."""
+        """The host's words, at the place where the sequence stands."""
         host = self._host
         if host is None:
-            host = self._host = np.random.RandomState(0)
+            host = self._host = Words()
         behind = self.count - self._here
         if self.there == self.count and (self._here == _UNKNOWN or behind > _NEAR):
             words = self.mirror.read()
-            self._return(words[:SIZE], int(words[SIZE]))
+            host.restore(words[:SIZE].tobytes(), int(words[SIZE]))
         elif behind:
             if self._here == _SEED:
                 host.seed(self.seed & 0xFFFFFFFF)
-                self._here, self._rest, self._units, behind = 0, _NONE, None, self.count
-            while behind > 0:
-                self._next(min(behind, 1 << 20))
-                behind -= 1 << 20
+                behind = self.count
+            host.skip(behind)
+        self._here = self.count
         return host
 
-    def _return(self, words, place):
-        self._host.set_state(("MT19937", words, place))
-        self._units = None
-        self._rest, self._here = self._host.randint(0, 1 << 32, SIZE - place, np.uint32) if place < SIZE else _NONE, self.count
-
-    def _next(self, n):
-        """``n`` words, of as many whole states as that takes."""
-        rest = self._rest
-        if n > len(rest):
-            more = self._host.randint(0, 1 << 32, -(-(n - len(rest)) // SIZE) * SIZE, np.uint32)
-            rest, self._units = np.concatenate((rest, more)) if len(rest) else more, None
-        self._rest = rest[n:].copy() if n > SIZE else rest[n:]          # not a view that keeps many words
-        self._here += n
-        return rest[:n]
+    def _take(self, n):
+        """The host's words, of which ``n`` are about to be drawn. The caller holds the lock."""
+        if self._mark is not None:
+            self.settle()
+        if self._here != self.count:
+            self._at()
+        self._here = self.count = self.count + n
+        drawn.words += n
+        return self._host
 
     def words(self, n):
         """The next ``n`` words of 32 bits."""
         if not n:
             return _NONE
         with self.lock:
-            if self._mark is not None:
-                self.settle()
-            if self._here != self.count:
-                self._at()
-            got = self._next(n)
-            self.count = self._here
-        drawn.words += n
-        return got
+            return np.frombuffer(self._take(n).words(n), np.uint32)
 
-    def units(self, n):
-        """The next ``n`` words as uniform numbers from [0, 1) in steps of 2^-24, float32."""
+    def uniforms(self, n, low=0.0, high=1.0) -> bytes:
+        """The next ``n`` words as uniform numbers of float32: from [0, 1) in steps of 2^-24, or these in another range."""
         with self.lock:
-            words = self.words(n)
-            if n > _SOME:
-                return (words & _LOW24).astype(np.float32) * _STEP24
-            left, units = len(self._rest), self._units
-            if units is None or len(units) < left + n:
-                units = self._units = (np.concatenate((words, self._rest)) & _LOW24).astype(np.float32) * _STEP24
-            end = len(units) - left
-            return units[end - n:end]
+            return self._take(n).uniforms(n, low, high)
+
+    def blocks(self, n, mean, std) -> bytes:
+        """``n`` normal numbers of float32, 16 at least, as PyTorch draws many: in blocks of 16, the last of which ends with the last number and is drawn by itself."""
+        with self.lock:
+            return self._take(n + 16 * (n % 16 > 0)).normals(n, mean, std)
+
+    def integers(self, low, span, n, wide) -> bytes:
+        """``n`` whole numbers of int64 from ``low`` on, below ``low + span``; ``wide``: of two words each."""
+        with self.lock:
+            return self._take(n << wide).integers(low & _MASK, span & _MASK, n, wide)
+
+    def order(self, n) -> bytes:
+        """The numbers below ``n`` in random order, as int64 (Fisher & Yates)."""
+        with self.lock:
+            return self._take(max(0, n - 1)).order(n)
 
     def wide(self, n):
         """The next ``n`` numbers of 64 bits, of two words each, the upper one first."""
-        pairs = self.words(2 * n).astype(np.uint64).reshape(n, 2)
-        return (pairs[:, 0] << _HIGH) | pairs[:, 1]
+        return np.frombuffer(self.integers(0, 0, n, True), np.uint64)
 
     def doubles(self, n):
         """``n`` uniform numbers from [0, 1) in steps of 2^-53."""
-        return (self.wide(n) & _LOW53) * 2.0 ** -53
+        with self.lock:
+            return np.frombuffer(self._take(2 * n).doubles(n), np.float64)
 
     def normals(self, n):
         """``n`` normal numbers (Box & Muller, 1958) as PyTorch draws a few: both of a pair are used, be it by the next call."""
         with self.lock:
-            got = [] if self.spare is None or not n else [self.spare]
-            if got:
-                self.spare = None
-            count = (n - len(got) + 1) // 2 * 2
-            if n < _FEW:
-                words = self.words(2 * count).tolist()
-                u = [((high & 0x1FFFFF) << 32 | low) * 2.0 ** -53 for high, low in zip(words[::2], words[1::2])]
-                for turn, share in zip(u[::2], u[1::2]):
-                    radius, angle = math.sqrt(-2.0 * math.log1p(-share)), 2.0 * math.pi * turn
-                    got += radius * math.cos(angle), radius * math.sin(angle)
-                got = np.array(got)
-            else:
-                u = self.doubles(count)
-                radius, angle = np.sqrt(-2.0 * np.log1p(-u[1::2])), 2.0 * math.pi * u[::2]
-                got = np.concatenate((got, np.stack((radius * np.cos(angle), radius * np.sin(angle)), 1).reshape(-1)))
-            if len(got) > n:
-                self.spare = float(got[n])
-        return got[:n]
+            spare = self.spare
+            drawn = n - (spare is not None)
+            made, self.spare = self._take((drawn + 1) // 2 * 4 if n else 0).pairs(n, spare)
+        return np.frombuffer(made, np.float64)
 
     def double(self):
         """One uniform number, for what draws until it has enough."""
-        high, low = self.words(2).tolist()
-        return ((high & 0x1FFFFF) << 32 | low) * 2.0 ** -53
+        with self.lock:
+            return self._take(2).double()
 
     def normal(self):
         """One normal number."""
-        spare = self.spare
-        if spare is not None:
-            self.spare = None
-            return spare
-        turn = 2.0 * math.pi * self.double()
-        radius = math.sqrt(-2.0 * math.log1p(-self.double()))
-        self.spare = radius * math.sin(turn)
-        return radius * math.cos(turn)
+        return float(self.normals(1)[0])
 
     def state(self):
-        """(words of the state as uint32, place in them)."""
+        """(words of the state, place in them)."""
         with self.lock:
-            words = self._at().get_state()[1]
-            return words, SIZE - len(self._rest)
+            words, place = self._at().state()
+            return np.frombuffer(words, np.uint32), place
 
     # -- states -----------------------------------------------------------------------------------------------------------
     def mark(self):
@@ -205,8 +174,8 @@ class Twister:
             if mark.state is None:                              # no number was drawn before
                 self._here = _SEED
             elif mark.state.__class__ is tuple:
-                self._host = self._host or np.random.RandomState(0)
-                self._return(*mark.state)
+                self._host, self._here = self._host or Words(), self.count
+                self._host.restore(mark.state[0].tobytes(), mark.state[1])
             else:
                 self.mirror, self.there, self._here = mark.state.copy(), self.count, _UNKNOWN
 
@@ -234,23 +203,12 @@ PACKED = _STATE.size
 
 def integers(sequence, bound, n, wide=None):
     """``n`` whole numbers from 0 to ``bound`` exclusive (2^64 at most), as int64 or, from 2^63 on, as their bits."""
-    if bound >= WIDE if wide is None else wide:
-        got = sequence.wide(n)
-        return (got if bound == 1 << 64 else got % np.uint64(bound)).view(np.int64)
-    return (sequence.words(n) % np.uint32(bound)).astype(np.int64)
+    return np.frombuffer(sequence.integers(0, bound, n, bound >= WIDE if wide is None else wide), np.int64)
 
 
 def permutation(sequence, n):
-    """The numbers below ``n`` in random order, as a list (Fisher & Yates)."""
-    order = list(range(n))
-    if n <= _FEW:
-        for i, word in enumerate(sequence.words(max(0, n - 1)).tolist()):
-            j = i + word % (n - i)
-            order[i], order[j] = order[j], order[i]
-        return order
-    for i, j in enumerate((np.arange(n - 1) + sequence.words(n - 1) % np.arange(n, 1, -1, np.uint32)).tolist() if n > 1 else ()):
-        order[i], order[j] = order[j], order[i]
-    return order
+    """The numbers below ``n`` in random order, as a list."""
+    return array("q", sequence.order(n)).tolist()
 
 
 def multinomial(sequence, weights, count, replacement):

@@ -115,7 +115,8 @@ def _realize(storage):
         realize(storage)
 
 
-node_module.realize = realize
+native.give(realize=realize)
+realize = node_module.realize = native.form("realize", realize)
 
 
 def fits(device, group: Group, rank, outs) -> bool:

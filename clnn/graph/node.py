@@ -53,6 +53,7 @@ class Storage:
         return self.nbytes
 
 
+native.method(Storage, "buffer")
 _CATEGORIES = {dt.BOOL: "bool", dt.INT: "int", dt.FLOAT: "float"}
 
 

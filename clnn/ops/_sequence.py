@@ -1,12 +1,11 @@
 """Random numbers in the sequence that PyTorch draws on a processor, number for number (``clnn.core.twister``).
 
-Few words are drawn by NumPy and sent as values. Many are drawn on the device, where a state follows the sequence, and become values in the expression
+Few words are drawn by the host and sent as values. Many are drawn on the device, where a state follows the sequence, and become values in the expression
 that reads them.
 """
 from __future__ import annotations
 
 import math
-from array import array
 
 import numpy as np
 
@@ -24,13 +23,12 @@ from ..graph.op import REGISTRY
 from ..runtime import launch as launcher
 from ..runtime.device import Device
 
-_HOST = 1 << 13         # words up to this cost the host less than two launches do, if it stands where the sequence does
+_HOST = 1 << 14         # words up to this cost the host less than two launches do, if it stands where the sequence does
 _IN_A_ROW = 4           # short draws by a device in a row, with which a state that it has taken is not yet worth the host's while
 _COINS = 1 << 8         # words that become ones and zeros, which takes one launch
 _FEW = 16               # fewer normal numbers than these PyTorch draws in doubles, pair by pair
-_NUMPY = 1 << 9         # normal numbers up to this NumPy makes sooner than a launch does
+_NORMALS = 1 << 9       # normal numbers up to this the host makes sooner than a launch does
 _BLOCKS = 1 << 10       # blocks of 16 normal numbers per work-item
-_ONE, _MINUS_TWO, _TURN = np.float32(1), np.float32(-2), np.float32(2 * math.pi)
 _plain = dict(method=False, inplace=False, gradcheck=False)
 
 
@@ -59,7 +57,7 @@ class _Mirror:
 
 
 def _by_host(sequence, words, limit=_HOST) -> bool:
-    """Whether NumPy draws so many words."""
+    """Whether the host draws so many words."""
     if words > limit or not words:
         return not words
     if not sequence.on_host:
@@ -130,15 +128,15 @@ def _sent(values, device, row):
 
 
 def _told(values, shape, row, device):
-    """A tensor of a device that is followed, of numbers in memory as those of dtype ``row`` are."""
-    return from_bytes(values.tobytes(), shape, row, device) if len(values) else empty(shape, row, device)
+    """A tensor of a device that is followed, of the bytes of numbers of dtype ``row``."""
+    return from_bytes(values, shape, row, device) if values else empty(shape, row, device)
 
 
 def singles(sequence, shape, device) -> Tensor:
     """Uniform numbers from [0, 1) in steps of 2^-24."""
     n = shape.numel()
     if _by_host(sequence, n):
-        return from_array(sequence.units(n).reshape(shape), device)
+        return _told(sequence.uniforms(n), shape, dt.float32, device)
     return _unit24(_as(_words(sequence, n, device), shape, dt.float32))
 
 
@@ -155,11 +153,7 @@ def uniform(sequence, shape, row, device, low=0.0, high=1.0) -> Tensor:
     """Uniform numbers from [low, high)."""
     n = shape.numel()
     if row is dt.float32 and _by_host(sequence, n):
-        drawn = sequence.units(n)
-        if low != 0 or high != 1:
-            low, high = np.float32(low), np.float32(high)
-            drawn = (drawn.astype(np.float64) * (high - low) + low).astype(np.float32)           # as one operation of float32 rounds
-        return _told(drawn, shape, row, device)
+        return _told(sequence.uniforms(n, low, high), shape, row, device)
     drawn = doubles(sequence, shape, device) if row is dt.float64 else singles(sequence, shape, device)
     if row.itemsize > 2:
         if low != 0 or high != 1:
@@ -177,9 +171,8 @@ def normal(sequence, shape, row, device, mean=0.0, std=1.0) -> Tensor:
     n = shape.numel()
     if n < _FEW:
         return _sent(_moved(sequence.normals(n), mean, std).reshape(shape), device, row)
-    if row is dt.float32 and _by_host(sequence, n, _NUMPY):
-        drawn = sequence.units(n + 16 * (n % 16 > 0))
-        return _told(_moved(_few_blocks(drawn, n), np.float32(mean), np.float32(std)), shape, row, device)
+    if row is dt.float32 and _by_host(sequence, n, _NORMALS):
+        return _told(sequence.blocks(n, mean, std), shape, row, device)
     if row is dt.float64:
         drawn = _blocks64(doubles(sequence, Size((n + 16 * (n % 16 > 0),)), device), n) * std + mean
     elif row is dt.float32:
@@ -188,28 +181,6 @@ def normal(sequence, shape, row, device, mean=0.0, std=1.0) -> Tensor:
         whole = n // 16 * 16
         drawn = _blocks(_floats(_words(sequence, -(-n // 16) * 16, device)), n, float(mean), float(std), whole).to(row)
     return _as(drawn._storage, shape, row)
-
-
-def _few_blocks(drawn, n):
-    """The last block is of the last 16 numbers. Calls of NumPy are what this costs, so they are as few as can be, and of memory that lies densely."""
-    whole = n // 16 * 16
-    parts = np.empty((2, -(-n // 16), 8), np.float32)
-    blocks = parts.transpose(1, 0, 2)
-    blocks[:whole // 16] = drawn[:whole].reshape(-1, 2, 8)
-    if n > whole:
-        blocks[-1] = drawn[n:].reshape(2, 8)
-    radius, angle = parts
-    np.subtract(_ONE, radius, radius)
-    np.log(radius, radius)
-    np.multiply(radius, _MINUS_TWO, radius)
-    np.sqrt(radius, radius)
-    np.multiply(angle, _TURN, angle)
-    across = np.cos(angle)
-    np.sin(angle, angle)
-    np.multiply(angle, radius, angle)
-    np.multiply(across, radius, radius)
-    out = blocks.reshape(-1)
-    return out if n == whole else np.concatenate((out[:n - 16], out[whole:]))
 
 
 def _floats(words):
@@ -246,11 +217,9 @@ def integers(sequence, low, span, shape, row, device, wide=None) -> Tensor:
     """Whole numbers from ``low`` on, ``span`` of them."""
     n = shape.numel()
     wide = span >= twister.WIDE if wide is None else wide
-    if 0 < n < _FEW and not wide and row is dt.int64 and _by_host(sequence, n):
-        return from_bytes(array("q", [low + word % span for word in sequence.words(n).tolist()]).tobytes(), shape, row, device)
     if _by_host(sequence, n << wide):
-        drawn = twister.integers(sequence, span, n, wide)
-        return from_array((drawn.view(np.uint64) + np.uint64(low & rng.MASK)).view(np.int64).reshape(shape), device, row)
+        drawn = sequence.integers(low, span, n, wide)
+        return _told(drawn, shape, row, device) if row is dt.int64 else from_array(np.frombuffer(drawn, np.int64).reshape(shape), device, row)
     words = _words(sequence, n << wide, device)
     draw, words = (_modulo64, _as(words, shape, dt.int64)) if wide else (_modulo32, _as(words, shape, dt.int32).to(dt.int64))
     return draw(words, rng.signed(low & rng.MASK), rng.signed(span & rng.MASK)).to(row)
@@ -278,8 +247,8 @@ def exponential(sequence, shape, device) -> Tensor:
 
 def permutation(sequence, n, device):
     """The numbers below ``n`` in random order."""
-    if n <= _FEW * _FEW:
-        return _told(array("q", twister.permutation(sequence, n)), Size((n,)), dt.int64, device)
+    if _by_host(sequence, n):
+        return _told(sequence.order(n), Size((n,)), dt.int64, device)
     order = empty((n,), dt.int64, device)
     run(device, "random/permutation", {}, (1,), (1,), _as(_words(sequence, n - 1, device), Size((n - 1,)), dt.int32), order, n)
     return order

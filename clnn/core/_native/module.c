@@ -70,7 +70,7 @@ static PyObject *method(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!", &PyType_Type, &type))
         return NULL;
     PyMethodDef *found = type == Recipe_type ? &run_recipe_method : type == Prepared_type ? &run_prepared_method
-        : type == Memory_type ? &alloc_method : NULL;
+        : type == Memory_type ? &alloc_method : type == Storage_type ? &buffer_method : NULL;
     return found == NULL ? PyErr_Format(PyExc_TypeError, "no class with a method in C") : PyDescr_NewMethod(type, found);
 }
 
@@ -79,8 +79,9 @@ static PyMethodDef methods[] = {
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
     {"missing", missing, METH_NOARGS, "Names of what was not given yet."},
     {"again", again, METH_VARARGS, "again(known, python, ready, tries, entries): repeat.repeated's again"},
-    {"method", method, METH_VARARGS, "The method of Recipe, Prepared or Memory that is here."},
+    {"method", method, METH_VARARGS, "The method of Recipe, Prepared, Memory or Storage that is here."},
     {"compute", (PyCFunction)(void (*)(void))compute, METH_FASTCALL, "fuse._compute"},
+    {"realize", realize, METH_O, "fuse.realize"},
     {"attach", attach, METH_VARARGS, "attach(count, masks, needed, always): entries.attach of operators with such parameters"},
     {"spliced", (PyCFunction)(void (*)(void))spliced, METH_FASTCALL, "splice._again"},
     {"view_of", (PyCFunction)(void (*)(void))view_of, METH_FASTCALL, "tensor.view_of"},
@@ -123,7 +124,7 @@ PyMODINIT_FUNC PyInit__native(void)
     if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape() || ready_calls())
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
-    if (made_module != NULL && PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)))
+    if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)))
         Py_CLEAR(made_module);
     return made_module;
 }

@@ -53,7 +53,7 @@
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
     X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held) X(only_tensors) X(all) X(thin) X(thin_attributes) X(thin_missed) X(thin_tries) \
-    X(record_elementwise) X(store) X(put) X(replaced)
+    X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -162,7 +162,10 @@ PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *told(PyObject *module, PyObject *root);
+/* pending.c */
 PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *realize(PyObject *module, PyObject *storage);
+extern PyMethodDef buffer_method;
 /* tape.c */
 int ready_tape(void);
 int leave_entry(PyObject *op, PyObject *result, PyObject *values, PyObject *label);
@@ -187,6 +190,8 @@ PyObject *describe_graph(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *collect(PyObject *module, PyObject *roots);
 /* reads.c */
 PyObject *item(PyObject *module, PyObject *t);
+/* words.c */
+extern PyTypeObject Words_made;
 /* calls.c */
 int ready_calls(void);
 PyObject *swift(PyObject *module, PyObject *args);

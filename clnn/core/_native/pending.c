@@ -1,0 +1,184 @@
+/* What is pending is computed: fuse.realize, fuse._compute, Storage.buffer. */
+#include "native.h"
+
+/* The values that are still wanted of what is pending below ``root``: a list of (node, storage), that one first; their places are added to ``key``. */
+static PyObject *wanted_of(PyObject *root, PyObject *storage, PyObject *key, PyObject *nodes)
+{
+    PyObject *outs = PyList_New(0), *node, *at;
+    Py_ssize_t place = 0;
+    if (outs == NULL || add(outs, PyTuple_Pack(2, root, storage)))
+        goto failed;
+    while (PyDict_Next(nodes, &place, &node, &at)) {
+        PyObject *owner = node == root ? Py_NewRef(Py_None) : PyObject_CallNoArgs(AT(node, Node_out));
+        int wanted = owner != NULL && owner != Py_None && PyObject_TypeCheck(owner, Storage_type) && AT(owner, Storage_node) == node;
+        int bad = owner == NULL || (wanted && (add(outs, PyTuple_Pack(2, node, owner)) || add(key, PyNumber_Float(at))));
+        Py_XDECREF(owner);
+        if (bad)
+            goto failed;
+    }
+    return outs;
+failed:
+    Py_XDECREF(outs);
+    return NULL;
+}
+
+/* fuse._of_structure: the _Known, borrowed from a dictionary or new; None where one kernel would not do. */
+static PyObject *known_of(PyObject *key, PyObject *root, PyObject *outs)
+{
+    PyObject *all = PyList_AsTuple(key), *known = variable(the_fuse, s__known), *found = NULL, *targets;
+    if (all != NULL && known != NULL && PyDict_CheckExact(known) && (found = PyDict_GetItemWithError(known, all)) != NULL) {      /* in a trace it is another */
+        Py_INCREF(found);
+    } else if (all != NULL && !PyErr_Occurred() && (targets = PyList_New(0)) != NULL) {
+        int bad = 0;
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outs) && !bad; i++) {
+            PyObject *node = PyTuple_GET_ITEM(PyList_GET_ITEM(outs, i), 0);
+            bad = add(targets, PyTuple_Pack(5, node, AT(node, Node_dtype), Py_None, zero, Py_None));
+        }
+        found = bad ? NULL : PyObject_CallFunctionObjArgs(the_of_structure, all, root, targets, NULL);
+        Py_DECREF(targets);
+    }
+    Py_XDECREF(all);
+    return found;
+}
+
+/* _Launch.launch of outputs that are written from their beginning on. */
+static int launch_known(PyObject *known, PyObject *device, PyObject *reads, PyObject *numbers, PyObject *buffers)
+{
+    PyObject *launch = AT(known, _Known_launch), *picks = AT(known, _Known_picks), *prepared = AT(launch, _Launch_prepared), *places, *got = NULL;
+    if (prepared == Py_None || !PyObject_TypeCheck(prepared, Prepared_type) || (picks != Py_None && !PyList_CheckExact(picks)) || AT(launch, _Launch_moved) != Py_False) {
+        PyObject *args[] = {known, device, reads, numbers, buffers};
+        got = PyObject_VectorcallMethod(s_run, args, 5, NULL);
+    } else {
+        places = AT(launch, _Launch_places);
+        Py_ssize_t read = PyList_GET_SIZE(picks == Py_None ? reads : picks), n = read + PyList_GET_SIZE(buffers);
+        PyObject *picked = PyList_GET_SIZE(places) == 2 * n ? PyTuple_New(2 * n) : NULL;
+        for (Py_ssize_t i = 0; picked != NULL && i < n; i++) {
+            PyTuple_SET_ITEM(picked, 2 * i, Py_NewRef(PyList_GET_ITEM(places, 2 * i)));
+            Py_ssize_t at = picks == Py_None || i >= read ? i : PyLong_AsSsize_t(PyList_GET_ITEM(picks, i));
+            PyTuple_SET_ITEM(picked, 2 * i + 1, Py_NewRef(i < read ? PyTuple_GET_ITEM(PyList_GET_ITEM(reads, at), 0) : PyList_GET_ITEM(buffers, i - read)));
+        }
+        PyObject *args[] = {device, picked, numbers};
+        if (picked == NULL && !PyErr_Occurred())
+            PyErr_SetString(PyExc_SystemError, "a launch of another structure");
+        got = picked == NULL ? NULL : run_prepared(prepared, args, 3);
+        Py_XDECREF(picked);
+    }
+    Py_XDECREF(got);
+    return got == NULL ? -1 : 0;
+}
+
+/* fuse.finish */
+static void finish(PyObject *out, PyObject *buf)
+{
+    PyObject *node = PyTuple_GET_ITEM(out, 0), *owner = PyTuple_GET_ITEM(out, 1);
+    change(node, Node_buf, Py_NewRef(buf));
+    change(owner, Storage_buf, Py_NewRef(buf));
+    change(node, Node_args, Py_NewRef(nothing));
+    change(owner, Storage_node, Py_NewRef(Py_None));
+}
+
+/* reuse._dying: whether memory of an operand may end with this launch, so that Python looks closer. */
+static int may_end(PyObject *reads)
+{
+    Py_ssize_t n = PyList_GET_SIZE(reads), most = n;            /* references, if all are to one buffer: from tuples */
+#define BUFFER(i) PyTuple_GET_ITEM(PyList_GET_ITEM(reads, i), 0)
+    if (n == 2 && BUFFER(0) != BUFFER(1))
+        most = 1;
+    int few = PyDict_GET_SIZE(the_held) != 0;
+    for (Py_ssize_t i = 0; i < n && !few; i++)
+        few = Py_REFCNT(BUFFER(i)) <= most;
+#undef BUFFER
+    return few;
+}
+
+/* Buffers for the values ``outs``. */
+static PyObject *buffers_for(PyObject *outs, PyObject *device, PyObject *reads, PyObject *nodes)
+{
+    PyObject *first = AT(PyTuple_GET_ITEM(PyList_GET_ITEM(outs, 0), 1), Storage_nbytes), *alloc;
+    int large = PyObject_RichCompareBool(first, the_small, Py_GE);             /* a trace sees that */
+    if (large && (large < 0 || may_end(reads)))
+        return large < 0 ? NULL : PyObject_CallFunctionObjArgs(the_allocate, device, reads, nodes, outs, NULL);
+    PyObject *list = PyList_New(0);
+    if (list == NULL || (alloc = PyObject_GetAttr(device, s_alloc)) == NULL) {
+        Py_XDECREF(list);
+        return NULL;
+    }
+    for (Py_ssize_t i = 0; list != NULL && i < PyList_GET_SIZE(outs); i++)
+        if (add(list, PyObject_CallOneArg(alloc, AT(PyTuple_GET_ITEM(PyList_GET_ITEM(outs, i), 1), Storage_nbytes))))
+            Py_CLEAR(list);
+    Py_DECREF(alloc);
+    return list;
+}
+
+/* compute(storage, root): fuse._compute */
+PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !IS(args[1], Node) || !PyObject_TypeCheck(args[0], Storage_type))
+        return PyErr_Format(PyExc_TypeError, "compute() takes a storage and its node");
+    int some = PyObject_IsTrue(AT(args[0], Storage_nbytes));
+    if (some <= 0)
+        return some < 0 ? NULL : PyObject_Vectorcall(the_compute, args, 2, NULL);
+    PyObject *root = args[1], *device = AT(root, Node_device), *parts = told(NULL, root), *outs = NULL, *known = NULL, *buffers = NULL, *result = NULL;
+    if (parts == NULL)
+        return NULL;
+    PyObject *key = PyTuple_GET_ITEM(parts, 0), *reads = PyTuple_GET_ITEM(parts, 1), *numbers = PyTuple_GET_ITEM(parts, 2), *nodes = PyTuple_GET_ITEM(parts, 3);
+    if ((outs = wanted_of(root, args[0], key, nodes)) != NULL && (known = known_of(key, root, outs)) != NULL) {
+        if (known == Py_None)
+            result = Py_NewRef(Py_False);
+        else if ((buffers = buffers_for(outs, device, reads, nodes)) != NULL && !launch_known(known, device, reads, numbers, buffers)) {
+            for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outs); i++)
+                finish(PyList_GET_ITEM(outs, i), PyList_GET_ITEM(buffers, i));
+            result = Py_NewRef(Py_True);
+        }
+    }
+    Py_DECREF(parts), Py_XDECREF(outs), Py_XDECREF(known), Py_XDECREF(buffers);
+    return result;
+}
+
+/* Compute the value of ``storage``, which is pending: fuse.realize of what is not the end of a reduction. */
+static int computed(PyObject *storage)
+{
+    PyObject *device = AT(storage, Storage_device), *lock = PyObject_GetAttr(device, s_lock), *node, *got = NULL;
+    if (lock == NULL || held(lock, s_acquire)) {
+        Py_XDECREF(lock);
+        return -1;
+    }
+    node = Py_NewRef(AT(storage, Storage_node));                /* another thread may have been faster */
+    if (IS(node, Node) && AT(node, Node_buf) == Py_None && AT(node, Node_reduce) == Py_None) {
+        PyObject *args[] = {storage, node};
+        got = compute(NULL, args, 2);
+    }
+    int done = got == Py_True || node == Py_None;
+    Py_DECREF(node), Py_XDECREF(got);
+    if (!done && !PyErr_Occurred()) {
+        got = PyObject_CallOneArg(the_realize, storage);
+        Py_XDECREF(got);
+    }
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    int failed = held(lock, s_release);
+    Py_DECREF(lock);
+    if (type != NULL)
+        PyErr_Restore(type, value, trace);
+    return type != NULL || failed ? -1 : 0;
+}
+
+/* realize(storage): fuse.realize */
+PyObject *realize(PyObject *module, PyObject *storage)
+{
+    if (!IS(storage, Storage))
+        return PyObject_CallOneArg(the_realize, storage);
+    return computed(storage) ? NULL : Py_NewRef(Py_None);
+}
+
+/* Storage.buffer */
+static PyObject *buffer_of(PyObject *storage, PyObject *nothing_given)
+{
+    if (!IS(storage, Storage))
+        return PyObject_CallOneArg(the_Storage_buffer, storage);
+    if (AT(storage, Storage_node) != Py_None && computed(storage))
+        return NULL;
+    return Py_NewRef(AT(storage, Storage_buf));
+}
+
+PyMethodDef buffer_method = {"buffer", buffer_of, METH_NOARGS, "The device buffer, computing the pending node first."};

@@ -1,0 +1,311 @@
+/* Words: the Mersenne Twister of words.py, and what becomes of its words before they are sent to a device. */
+#include "native.h"
+#include <math.h>
+
+enum { SIZE = 624, SHIFT = 397 };
+
+typedef struct {
+    PyObject_HEAD
+    uint32_t state[SIZE];
+    int place;                      /* words of the state that were given */
+} Words;
+
+static void seed_with(Words *w, uint32_t seed)
+{
+    for (uint32_t i = 0; i < SIZE; i++) {
+        w->state[i] = seed;
+        seed = 1812433253u * (seed ^ (seed >> 30)) + i + 1;
+    }
+    w->place = SIZE;
+}
+
+static inline uint32_t mixed(uint32_t high, uint32_t low)
+{
+    uint32_t y = (high & 0x80000000u) | (low & 0x7fffffffu);
+    return (y >> 1) ^ (0x9908b0dfu & (0u - (low & 1u)));
+}
+
+static void twist(Words *w)
+{
+    uint32_t *s = w->state;
+    for (int i = 0; i < SIZE - SHIFT; i++)
+        s[i] = s[i + SHIFT] ^ mixed(s[i], s[i + 1]);
+    for (int i = SIZE - SHIFT; i < SIZE - 1; i++)
+        s[i] = s[i + SHIFT - SIZE] ^ mixed(s[i], s[i + 1]);
+    s[SIZE - 1] = s[SHIFT - 1] ^ mixed(s[SIZE - 1], s[0]);
+    w->place = 0;
+}
+
+static inline uint32_t tempered(uint32_t y)
+{
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+
+static inline uint32_t next_word(Words *w)
+{
+    if (w->place == SIZE)
+        twist(w);
+    return tempered(w->state[w->place++]);
+}
+
+static inline uint64_t next_wide(Words *w)
+{
+    uint64_t high = next_word(w);
+    return high << 32 | next_word(w);
+}
+
+static inline double next_double(Words *w)
+{
+    return (double)(next_wide(w) & ((1ull << 53) - 1)) * 0x1p-53;
+}
+
+/* Calls `step(from, count, done)` for all words, as many at once as one state has. */
+#define IN_RUNS(w, n, from, count, done) \
+    for (Py_ssize_t done = 0, count; done < n; done += count) { \
+        if (w->place == SIZE) \
+            twist(w); \
+        count = n - done < SIZE - w->place ? n - done : SIZE - w->place; \
+        const uint32_t *from = w->state + w->place; \
+        w->place += (int)count;
+
+static void fill_units(Words *w, float *to, Py_ssize_t n)
+{
+    IN_RUNS(w, n, from, count, done)
+        for (Py_ssize_t i = 0; i < count; i++)
+            to[done + i] = (float)(int32_t)(tempered(from[i]) & 0xFFFFFFu) * 0x1p-24f;
+    }
+}
+
+static void box_muller(float *block, float mean, float std)
+{
+    for (int i = 0; i < 8; i++) {
+        float angle = 6.28318530717958647692f * block[i + 8];
+        float radius = sqrtf(-2.0f * (float)log(1.0 - block[i]));       /* each function as float32 rounds it, so that these are NumPy's bits, too */
+        float first = radius * (float)cos(angle), second = radius * (float)sin(angle);
+        block[i] = mean == 0.0f && std == 1.0f ? first : first * std + mean;
+        block[i + 8] = mean == 0.0f && std == 1.0f ? second : second * std + mean;
+    }
+}
+
+static PyObject *room(Py_ssize_t n, Py_ssize_t itemsize)
+{
+    if (n < 0 || n > PY_SSIZE_T_MAX / itemsize)
+        return PyErr_Format(PyExc_ValueError, "%zd numbers", n);
+    return PyBytes_FromStringAndSize(NULL, n * itemsize);
+}
+
+#define DATA(type, bytes) ((type *)PyBytes_AS_STRING(bytes))
+
+static PyObject *words_seed(Words *w, PyObject *given)
+{
+    unsigned long seed = PyLong_AsUnsignedLongMask(given);
+    if (seed == (unsigned long)-1 && PyErr_Occurred())
+        return NULL;
+    seed_with(w, (uint32_t)seed);
+    Py_RETURN_NONE;
+}
+
+static PyObject *words_restore(Words *w, PyObject *args)
+{
+    Py_buffer from;
+    int place;
+    if (!PyArg_ParseTuple(args, "y*i", &from, &place))
+        return NULL;
+    int good = from.len == sizeof w->state && place >= 0 && place <= SIZE;
+    if (good) {
+        memcpy(w->state, from.buf, sizeof w->state);
+        w->place = place;
+    } else
+        PyErr_SetString(PyExc_ValueError, "a state is 624 words and a place in them");
+    PyBuffer_Release(&from);
+    return good ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *words_state(Words *w, PyObject *nothing_given)
+{
+    return Py_BuildValue("y#i", (char *)w->state, (Py_ssize_t)sizeof w->state, w->place);
+}
+
+static PyObject *words_skip(Words *w, PyObject *given)
+{
+    Py_ssize_t n = PyLong_AsSsize_t(given);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    for (; n > SIZE - w->place; twist(w))
+        n -= SIZE - w->place;
+    w->place += (int)n;
+    Py_RETURN_NONE;
+}
+
+static PyObject *words_words(Words *w, PyObject *given)
+{
+    Py_ssize_t n = PyLong_AsSsize_t(given);
+    PyObject *made = n == -1 && PyErr_Occurred() ? NULL : room(n, 4);
+    if (made == NULL)
+        return NULL;
+    uint32_t *to = DATA(uint32_t, made);
+    IN_RUNS(w, n, from, count, done)
+        for (Py_ssize_t i = 0; i < count; i++)
+            to[done + i] = tempered(from[i]);
+    }
+    return made;
+}
+
+static PyObject *words_uniforms(Words *w, PyObject *args)
+{
+    Py_ssize_t n;
+    float low, high;
+    if (!PyArg_ParseTuple(args, "nff", &n, &low, &high))
+        return NULL;
+    PyObject *made = room(n, 4);
+    if (made == NULL)
+        return NULL;
+    float *to = DATA(float, made), range = high - low;
+    fill_units(w, to, n);
+    if (low != 0.0f || high != 1.0f)
+        for (Py_ssize_t i = 0; i < n; i++)
+            to[i] = (float)((double)to[i] * range + low);           /* as one operation of float32 rounds */
+    return made;
+}
+
+static PyObject *words_doubles(Words *w, PyObject *given)
+{
+    Py_ssize_t n = PyLong_AsSsize_t(given);
+    PyObject *made = n == -1 && PyErr_Occurred() ? NULL : room(n, 8);
+    if (made == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < n; i++)
+        DATA(double, made)[i] = next_double(w);
+    return made;
+}
+
+static PyObject *words_double(Words *w, PyObject *nothing_given)
+{
+    return PyFloat_FromDouble(next_double(w));
+}
+
+static PyObject *words_integers(Words *w, PyObject *args)
+{
+    unsigned long long low, span;
+    Py_ssize_t n;
+    int wide;
+    if (!PyArg_ParseTuple(args, "KKnp", &low, &span, &n, &wide))
+        return NULL;
+    PyObject *made = room(n, 8);
+    if (made == NULL)
+        return NULL;
+    uint64_t *to = DATA(uint64_t, made);
+    if (wide)
+        for (Py_ssize_t i = 0; i < n; i++) {
+            uint64_t word = next_wide(w);
+            to[i] = low + (span ? word % span : word);
+        }
+    else {
+        uint32_t narrow = (uint32_t)span;
+        for (Py_ssize_t i = 0; i < n; i++) {
+            uint32_t word = next_word(w);
+            to[i] = low + (narrow ? word % narrow : word);
+        }
+    }
+    return made;
+}
+
+static PyObject *words_order(Words *w, PyObject *given)
+{
+    Py_ssize_t n = PyLong_AsSsize_t(given);
+    PyObject *made = n == -1 && PyErr_Occurred() ? NULL : room(n, 8);
+    if (made == NULL)
+        return NULL;
+    int64_t *to = DATA(int64_t, made);
+    for (Py_ssize_t i = 0; i < n; i++)
+        to[i] = i;
+    for (Py_ssize_t i = 0; i < n - 1; i++) {
+        Py_ssize_t j = i + next_word(w) % (uint32_t)(n - i);
+        int64_t kept = to[i];
+        to[i] = to[j];
+        to[j] = kept;
+    }
+    return made;
+}
+
+static PyObject *words_normals(Words *w, PyObject *args)
+{
+    Py_ssize_t n;
+    float mean, std, last[16];
+    if (!PyArg_ParseTuple(args, "nff", &n, &mean, &std))
+        return NULL;
+    if (n < 16)
+        return PyErr_Format(PyExc_ValueError, "%zd numbers are no block of 16", n);
+    PyObject *made = room(n, 4);
+    if (made == NULL)
+        return NULL;
+    float *to = DATA(float, made);
+    fill_units(w, to, n);
+    for (Py_ssize_t i = 0; i + 16 <= n; i += 16)
+        box_muller(to + i, mean, std);
+    if (n % 16) {
+        fill_units(w, last, 16);
+        box_muller(last, mean, std);
+        memcpy(to + n - 16, last, sizeof last);
+    }
+    return made;
+}
+
+static PyObject *words_pairs(Words *w, PyObject *args)
+{
+    Py_ssize_t n, have = 0;
+    PyObject *spare;
+    if (!PyArg_ParseTuple(args, "nO", &n, &spare))
+        return NULL;
+    PyObject *made = room(n, 8);
+    if (made == NULL)
+        return NULL;
+    double *to = DATA(double, made);
+    if (spare != Py_None && n) {
+        to[have++] = PyFloat_AsDouble(spare);
+        spare = Py_None;
+    }
+    Py_INCREF(spare);
+    while (have < n) {
+        double angle = 6.28318530717958647692 * next_double(w), radius = sqrt(-2.0 * log1p(-next_double(w)));
+        to[have++] = radius * cos(angle);
+        if (have < n)
+            to[have++] = radius * sin(angle);
+        else
+            Py_SETREF(spare, PyFloat_FromDouble(radius * sin(angle)));
+    }
+    return spare == NULL ? NULL : Py_BuildValue("NN", made, spare);
+}
+
+static PyObject *new_words(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    Words *w = (Words *)type->tp_alloc(type, 0);
+    if (w != NULL)
+        seed_with(w, 0);
+    return (PyObject *)w;
+}
+
+static PyMethodDef words_methods[] = {
+    {"seed", (PyCFunction)words_seed, METH_O, NULL},
+    {"restore", (PyCFunction)words_restore, METH_VARARGS, NULL},
+    {"state", (PyCFunction)words_state, METH_NOARGS, NULL},
+    {"skip", (PyCFunction)words_skip, METH_O, NULL},
+    {"words", (PyCFunction)words_words, METH_O, NULL},
+    {"uniforms", (PyCFunction)words_uniforms, METH_VARARGS, NULL},
+    {"doubles", (PyCFunction)words_doubles, METH_O, NULL},
+    {"double", (PyCFunction)words_double, METH_NOARGS, NULL},
+    {"integers", (PyCFunction)words_integers, METH_VARARGS, NULL},
+    {"order", (PyCFunction)words_order, METH_O, NULL},
+    {"normals", (PyCFunction)words_normals, METH_VARARGS, NULL},
+    {"pairs", (PyCFunction)words_pairs, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject Words_made = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "clnn.core._native.Words", .tp_basicsize = sizeof(Words), .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = new_words, .tp_methods = words_methods,
+    .tp_doc = "words.Words",
+};
