@@ -141,7 +141,12 @@ static int computed(PyObject *storage)
     PyObject *device = AT(storage, Storage_device), *lock = PyObject_GetAttr(device, s_lock), *node, *got = NULL;
     if (lock == NULL || held(lock, s_acquire)) {
         Py_XDECREF(lock);
-        return -1;
+        if (lock == NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
+            return -1;
+        PyErr_Clear();                                          /* a device without memory has no lock, either */
+        got = PyObject_CallOneArg(the_realize, storage);
+        Py_XDECREF(got);
+        return got == NULL ? -1 : 0;
     }
     node = Py_NewRef(AT(storage, Storage_node));                /* another thread may have been faster */
     if (IS(node, Node) && AT(node, Node_buf) == Py_None && AT(node, Node_reduce) == Py_None) {
