@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import clnn
+from clnn.core import native
 from clnn.core.config import config
 from clnn.core.twister import PACKED, Twister
 
@@ -355,3 +356,23 @@ def test_normal_numbers_of_a_size_scaled_by_a_tensor():
         assert one.shape == (2, 3) and one.dtype is lib.float32 and one.tolist() == other.tolist()
         with pytest.raises(TypeError):
             lib.normal(0.0, lib.ones(2), size=(2,))
+
+
+@pytest.mark.skipif(native.built is None, reason="without the C forms")
+def test_words_and_their_numbers_are_the_same_in_c():
+    """Bytes for bytes, and the state that both come to, in any order of draws."""
+    plain, quick, rng = native.definitions["Words"](), native.built.Words(), np.random.default_rng(0)
+    draws = {"words": lambda n: (n,), "uniforms": lambda n: (n, -0.1 * (n % 2), 1.0), "doubles": lambda n: (n,), "double": lambda n: (), "order": lambda n: (n,),
+             "integers": lambda n: (int(rng.integers(1 << 63)), int(rng.integers(1, 1 << (63 if n % 2 else 32))), n, n % 2 == 1),
+             "normals": lambda n: (n + 16, 0.5, 2.0 - n % 2), "pairs": lambda n: (n, 0.25 if n % 3 else None), "skip": lambda n: (n,)}
+    for seed in (0, 5, (1 << 32) - 1):
+        plain.seed(seed), quick.seed(seed)
+        for _ in range(150):
+            name, n = str(rng.choice(list(draws))), int(rng.choice([0, 1, 2, 3, 15, 17, 100, 623, 624, 625, 1500]))
+            args = draws[name](n)
+            assert getattr(plain, name)(*args) == getattr(quick, name)(*args), (name, args)
+            assert plain.state() == quick.state()
+        quick.restore(*plain.state())
+    for wrong in (lambda: quick.restore(b"", 0), lambda: quick.restore(plain.state()[0], 625), lambda: quick.normals(3, 0.0, 1.0), lambda: quick.words(-1)):
+        with pytest.raises(ValueError):
+            wrong()

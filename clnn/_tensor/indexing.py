@@ -425,7 +425,7 @@ def _put(x, index, value) -> bool:
     if kind is Tensor:
         if value.dtype is not dtype:
             return False
-    elif kind is not float and kind is not int and kind is not bool:
+    elif kind is not float and kind is not bool and (kind is not int or not -1 << 63 <= value < 1 << 63):
         return False
     if not x._numel or x._storage.device.kind == "meta":
         return False

@@ -9,7 +9,7 @@ from ..core import dtype as dt
 from ..core import native
 from ..core.shape import Size, is_contiguous
 from ..core.warn import warn
-from ..graph import store
+from ..graph import fuse, store
 from ..graph.node import held
 from ..graph.op import REGISTRY
 from . import foreign, tape
@@ -54,14 +54,16 @@ def put(t, shape, strides, offset, numel, value, gone=False) -> bool:
     """Put ``value``, a number or a tensor of the same dtype, into a region of the memory of ``t`` where nobody keeps a history of either, or looks at the
     memory as it was. False, with nothing done, where that is not so. ``gone``: nobody has the tensor any more when this returns."""
     st, number = t._storage, value.__class__ is not Tensor
-    if st.version < 0 or st.mirrored or st.pinned or st.node is not None or state.watched or foreign.early is not None or foreign.dispatched is not None:
+    if st.version < 0 or st.mirrored or st.pinned or state.watched or foreign.early is not None or foreign.dispatched is not None or st.device.kind == "meta":
         return False
     if state.grad and (t._rg or t._base is not None and t._base._rg or not number and value._rg):
         return False
+    if st.node is not None and (number or value.dtype is t.dtype):
+        fuse.realize(st)
     if number:
         return _store(t, shape, strides, offset, numel, value)
     src, node = value._storage, value._storage.node
-    if value.dtype is not t.dtype or src.mirrored or src.pinned or src.device is not st.device:
+    if st.node is not None or value.dtype is not t.dtype or src.mirrored or src.pinned or src.device is not st.device:
         return False
     if node is None:
         return _put_values(t, shape, strides, offset, numel, value)
@@ -70,7 +72,7 @@ def put(t, shape, strides, offset, numel, value, gone=False) -> bool:
     if not gone and any([r.__class__ is tuple and r[0] is st.buf and r[2] == offset and r[3] == strides for r in node.args]):
         return False                                    # whoever holds ``value`` still wants what was there
     if kept_beside(st, node, (shape, strides, offset), t.dtype):
-        return False
+        st.buf = st.device.duplicate(st.buf, st.nbytes)             # what others see stays as it was
     store.store_into(st.device, node, st.buf, offset, shape, strides, t.dtype)
     bump(t)
     return True
@@ -93,15 +95,13 @@ def _put_values(t, shape, strides, offset, numel, value) -> bool:
         last, end = [o + sum([(n - 1) * s for n, s in zip(shape, w)]) for o, w in ((offset, strides), (value._offset, steps))]
         if offset <= end and value._offset <= last:
             return False
-    elif src.buf is st.buf:
-        return False
     return _store(t, shape, strides, offset, numel, (src.buf, value.dtype, value._offset, steps))
 
 
 def _store(t, shape, strides, offset, numel, value) -> bool:
     st = t._storage
     if _refcount(st.buf) > 2 + (id(st.buf) in held) + (value.__class__ is tuple and value[0] is st.buf):
-        return False
+        st.buf = st.device.duplicate(st.buf, st.nbytes)             # as above
     store.store(st.device, value, t.dtype, shape, numel, st.buf, offset, strides)
     bump(t)
     return True

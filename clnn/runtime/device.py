@@ -107,7 +107,7 @@ class Device(Transfers):
                 self.tended = self.tended or self.caller is not None
                 self._memory = Memory(self, self._queue)
                 # what cl.enqueue_copy calls in the end, without its choice among all kinds of copies
-                self._to_host, self._to_device = cl._cl._enqueue_read_buffer, cl._cl._enqueue_write_buffer
+                self._to_host, self._to_device, self._to_another = cl._cl._enqueue_read_buffer, cl._cl._enqueue_write_buffer, cl._cl._enqueue_copy_buffer
                 self.alloc, self.alloc_all = self._memory.alloc, self._memory.alloc_all     # hot: skip one call
                 self.queue = self._queue         # likewise: an instance attribute hides __getattr__
                 self.inline = inline.open_for(self)

@@ -98,12 +98,11 @@ class Transfers:
 
     def copy(self, src, dst, nbytes: int, src_off: int = 0, dst_off: int = 0) -> None:
         """Enqueue a copy between two buffers of this device."""
-        import pyopencl as cl
         self.transfers += 1
         if self.recording is not None and self._recorded("copy", src, dst, nbytes, src_off, dst_off):
             return
         if nbytes and not (self.waiting and self.backlog.takes(self.copy, src, dst, nbytes, src_off, dst_off)):
-            self._enqueue(nbytes, cl.enqueue_copy, dst, src, byte_count=nbytes, src_offset=src_off, dst_offset=dst_off)
+            self._enqueue(nbytes, self._to_another, src, dst, nbytes, src_off, dst_off)
 
     def duplicate(self, buf, nbytes: int):
         """A new buffer with the same contents; the copy is enqueued."""

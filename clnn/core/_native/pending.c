@@ -41,28 +41,63 @@ static PyObject *known_of(PyObject *key, PyObject *root, PyObject *outs)
     return found;
 }
 
-/* _Launch.launch of outputs that are written from their beginning on. */
-static int launch_known(PyObject *known, PyObject *device, PyObject *reads, PyObject *numbers, PyObject *buffers)
+/* The buffers of a launch with their places, (place, buffer, place, buffer, ...): of what is read, of which ``picks`` are taken unless it is None, and of what is
+   written: a list, or one buffer. */
+static PyObject *with_places(PyObject *places, PyObject *reads, PyObject *picks, PyObject *written)
 {
-    PyObject *launch = AT(known, _Known_launch), *picks = AT(known, _Known_picks), *prepared = AT(launch, _Launch_prepared), *places, *got = NULL;
-    if (prepared == Py_None || !PyObject_TypeCheck(prepared, Prepared_type) || (picks != Py_None && !PyList_CheckExact(picks)) || AT(launch, _Launch_moved) != Py_False) {
-        PyObject *args[] = {known, device, reads, numbers, buffers};
-        got = PyObject_VectorcallMethod(s_run, args, 5, NULL);
-    } else {
-        places = AT(launch, _Launch_places);
-        Py_ssize_t read = PyList_GET_SIZE(picks == Py_None ? reads : picks), n = read + PyList_GET_SIZE(buffers);
-        PyObject *picked = PyList_GET_SIZE(places) == 2 * n ? PyTuple_New(2 * n) : NULL;
-        for (Py_ssize_t i = 0; picked != NULL && i < n; i++) {
-            PyTuple_SET_ITEM(picked, 2 * i, Py_NewRef(PyList_GET_ITEM(places, 2 * i)));
-            Py_ssize_t at = picks == Py_None || i >= read ? i : PyLong_AsSsize_t(PyList_GET_ITEM(picks, i));
-            PyTuple_SET_ITEM(picked, 2 * i + 1, Py_NewRef(i < read ? PyTuple_GET_ITEM(PyList_GET_ITEM(reads, at), 0) : PyList_GET_ITEM(buffers, i - read)));
-        }
-        PyObject *args[] = {device, picked, numbers};
-        if (picked == NULL && !PyErr_Occurred())
-            PyErr_SetString(PyExc_SystemError, "a launch of another structure");
-        got = picked == NULL ? NULL : run_prepared(prepared, args, 3);
-        Py_XDECREF(picked);
+    int list = PyList_CheckExact(written);
+    Py_ssize_t read = PyList_GET_SIZE(picks == Py_None ? reads : picks), n = read + (list ? PyList_GET_SIZE(written) : 1);
+    if (PyList_GET_SIZE(places) != 2 * n)
+        return PyErr_Format(PyExc_SystemError, "a launch of another structure");
+    PyObject *picked = PyTuple_New(2 * n);
+    for (Py_ssize_t i = 0; picked != NULL && i < n; i++) {
+        Py_ssize_t at = picks == Py_None || i >= read ? i : PyLong_AsSsize_t(PyList_GET_ITEM(picks, i));
+        PyTuple_SET_ITEM(picked, 2 * i, Py_NewRef(PyList_GET_ITEM(places, 2 * i)));
+        PyTuple_SET_ITEM(picked, 2 * i + 1, Py_NewRef(i < read ? PyTuple_GET_ITEM(PyList_GET_ITEM(reads, at), 0) : list ? PyList_GET_ITEM(written, i - read) : written));
     }
+    return picked;
+}
+
+/* The numbers of a launch whose operands begin somewhere: ``offset`` is that of the one that is written. */
+static PyObject *with_offsets(PyObject *reads, PyObject *picks, PyObject *numbers, PyObject *offset)
+{
+    PyObject *all = PyList_New(0);
+    Py_ssize_t n = PyList_GET_SIZE(picks == Py_None ? reads : picks);
+    int failed = all == NULL;
+    for (Py_ssize_t i = 0; !failed && i < n; i++) {
+        PyObject *begin = PyTuple_GET_ITEM(PyList_GET_ITEM(reads, picks == Py_None ? i : PyLong_AsSsize_t(PyList_GET_ITEM(picks, i))), 2);
+        failed = PyObject_IsTrue(begin) && PyList_Append(all, begin);
+    }
+    if (!failed)
+        failed = PyList_SetSlice(all, PyList_GET_SIZE(all), PyList_GET_SIZE(all), numbers) || (PyObject_IsTrue(offset) && PyList_Append(all, offset));
+    if (failed)
+        Py_CLEAR(all);
+    return all;
+}
+
+/* _Known.run of what was launched before, writing a list of buffers from their beginnings on, or one from ``offset`` on: 1; 0 where it was not, -1 on errors. */
+int launch_known(PyObject *known, PyObject *device, PyObject *reads, PyObject *numbers, PyObject *written, PyObject *offset)
+{
+    PyObject *launch = AT(known, _Known_launch), *picks = AT(known, _Known_picks), *prepared = AT(launch, _Launch_prepared), *got = NULL;
+    if (prepared == Py_None || !PyObject_TypeCheck(prepared, Prepared_type) || (picks != Py_None && !PyList_CheckExact(picks)))
+        return 0;
+    PyObject *picked = with_places(AT(launch, _Launch_places), reads, picks, written);
+    PyObject *told_numbers = picked == NULL ? NULL : AT(launch, _Launch_moved) == Py_False ? Py_NewRef(numbers) : with_offsets(reads, picks, numbers, offset);
+    if (told_numbers != NULL) {
+        PyObject *args[] = {device, picked, told_numbers};
+        got = run_prepared(prepared, args, 3);
+    }
+    Py_XDECREF(picked), Py_XDECREF(told_numbers), Py_XDECREF(got);
+    return got == NULL ? -1 : 1;
+}
+
+/* _Known.run of outputs that are written from their beginning on. */
+static int launch_all_of(PyObject *known, PyObject *device, PyObject *reads, PyObject *numbers, PyObject *buffers)
+{
+    int done = launch_known(known, device, reads, numbers, buffers, zero);
+    if (done)
+        return done < 0 ? -1 : 0;
+    PyObject *args[] = {known, device, reads, numbers, buffers}, *got = PyObject_VectorcallMethod(s_run, args, 5, NULL);
     Py_XDECREF(got);
     return got == NULL ? -1 : 0;
 }
@@ -125,7 +160,7 @@ PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if ((outs = wanted_of(root, args[0], key, nodes)) != NULL && (known = known_of(key, root, outs)) != NULL) {
         if (known == Py_None)
             result = Py_NewRef(Py_False);
-        else if ((buffers = buffers_for(outs, device, reads, nodes)) != NULL && !launch_known(known, device, reads, numbers, buffers)) {
+        else if ((buffers = buffers_for(outs, device, reads, nodes)) != NULL && !launch_all_of(known, device, reads, numbers, buffers)) {
             for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outs); i++)
                 finish(PyList_GET_ITEM(outs, i), PyList_GET_ITEM(buffers, i));
             result = Py_NewRef(Py_True);

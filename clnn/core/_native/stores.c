@@ -79,13 +79,13 @@ static int store(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *s
     return got != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
-/* Whether nobody else looks at what the memory of ``t`` holds, or keeps a history of it. */
-static int is_free(PyObject *t)
+/* Whether nobody keeps a history of ``t``, and its memory, which is computed then, is a buffer of a device. */
+static int is_open(PyObject *t)
 {
-    PyObject *st = AT(t, Tensor__storage), *early = variable(the_foreign, s_early), *dispatched = variable(the_foreign, s_dispatched), *base;
+    PyObject *st = AT(t, Tensor__storage), *early = variable(the_foreign, s_early), *dispatched = variable(the_foreign, s_dispatched), *base, *got;
     if (early == NULL || dispatched == NULL)
         return -1;
-    if (!IS(st, Storage) || AT(st, Storage_node) != Py_None || AT(st, Storage_pinned) != Py_False || early != Py_None || dispatched != Py_None)
+    if (!IS(st, Storage) || AT(st, Storage_pinned) != Py_False || early != Py_None || dispatched != Py_None)
         return 0;
     int good = PyObject_RichCompareBool(AT(st, Storage_version), zero, Py_GE), some = 0;
     if (good <= 0 || (some = is_set(the_state, s_watched)) || (some = is_tracked(t)))
@@ -96,10 +96,34 @@ static int is_free(PyObject *t)
     Py_DECREF(base);
     if (some)
         return some < 0 ? -1 : 0;
+    if (AT(st, Storage_node) != Py_None && IS(AT(st, Storage_node), Node)) {
+        if ((got = realize(NULL, st)) == NULL)
+            return -1;
+        Py_DECREF(got);
+    }
+    return AT(st, Storage_node) == Py_None;
+}
+
+/* How many others refer to the buffer of ``st``, less those ``known``; -2: an error. */
+static Py_ssize_t others_of(PyObject *st, Py_ssize_t known)
+{
     PyObject *buf = AT(st, Storage_buf), *id = PyLong_FromVoidPtr(buf);
     int held = id == NULL ? -1 : PyDict_Contains(the_held, id);
     Py_XDECREF(id);
-    return held < 0 ? -1 : Py_REFCNT(buf) <= 1 + held;
+    return held < 0 ? -2 : Py_REFCNT(buf) - 1 - held - known;
+}
+
+/* Let ``st`` have a buffer of its own where others, less those ``known``, look at the one it has. */
+static int come_apart(PyObject *st, Py_ssize_t known)
+{
+    Py_ssize_t others = others_of(st, known);
+    if (others <= 0)
+        return others == -2 ? -1 : 0;
+    PyObject *args[] = {AT(st, Storage_device), AT(st, Storage_buf), AT(st, Storage_nbytes)}, *fresh = PyObject_VectorcallMethod(s_duplicate, args, 3, NULL);
+    if (fresh == NULL)
+        return -1;
+    change(st, Storage_buf, fresh);
+    return 0;
 }
 
 /* A number as the launch takes it, a new reference. */
@@ -129,13 +153,68 @@ static int put_tensor(PyObject *t, PyObject *shape, PyObject *strides, PyObject 
 {
     PyObject *st = AT(t, Tensor__storage), *src = AT(value, Tensor__storage), *steps;
     int tracked = is_tracked(value);
-    if (tracked || !IS(src, Storage) || AT(src, Storage_node) != Py_None || AT(src, Storage_pinned) != Py_False || src == st || AT(src, Storage_buf) == AT(st, Storage_buf)
-            || AT(src, Storage_device) != AT(st, Storage_device) || AT(value, Tensor_dtype) != AT(t, Tensor_dtype))
+    if (tracked || !IS(src, Storage) || AT(src, Storage_node) != Py_None || AT(src, Storage_pinned) != Py_False || src == st || AT(src, Storage_device) != AT(st, Storage_device) || AT(value, Tensor_dtype) != AT(t, Tensor_dtype))
         return tracked < 0 ? -1 : 0;
     if ((steps = steps_of(value, shape)) == NULL)
         return PyErr_Occurred() ? -1 : 0;
-    int done = store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
+    int done = come_apart(st, 0) ? -1 : store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
     Py_DECREF(steps);
+    return done;
+}
+
+/* How many operands of ``node`` are the region of ``st`` that is written; -1: there are reads of it, or of other nodes, that Python has to look at. */
+static Py_ssize_t reads_of(PyObject *node, PyObject *st, PyObject *dtype, PyObject *strides, PyObject *offset)
+{
+    PyObject *refs = AT(node, Node_args);
+    Py_ssize_t same = 0;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(refs); i++) {
+        PyObject *ref = PyTuple_GET_ITEM(refs, i);
+        int again = 0;
+        for (Py_ssize_t j = 0; j < i && !again; j++)
+            again = PyTuple_GET_ITEM(refs, j) == ref;
+        if (again || !PyTuple_CheckExact(ref) || PyTuple_GET_ITEM(ref, 0) != AT(st, Storage_buf))
+            continue;
+        if (PyTuple_GET_ITEM(ref, 1) != dtype || PyObject_RichCompareBool(PyTuple_GET_ITEM(ref, 2), offset, Py_EQ) != 1
+                || PyObject_RichCompareBool(PyTuple_GET_ITEM(ref, 3), strides, Py_EQ) != 1)
+            return -1;
+        same++;
+    }
+    return same;
+}
+
+/* store.store_into of one node whose structure was launched before: 1; 0 where it was not. */
+static int store_pending(PyObject *node, PyObject *buf, PyObject *dtype, PyObject *strides, PyObject *offset)
+{
+    PyObject *parts = told(NULL, node), *known = variable(the_fuse, s__known), *key = parts == NULL ? NULL : PyTuple_GET_ITEM(parts, 0), *all = NULL, *found = NULL;
+    if (key != NULL && !PyList_Append(key, dtype) && !PyList_Append(key, PyObject_IsTrue(offset) ? Py_True : Py_False) && !PyList_Append(key, strides))
+        all = PyList_AsTuple(key);
+    if (all != NULL && known != NULL && PyDict_CheckExact(known) && (found = PyDict_GetItemWithError(known, all)) != NULL && IS(found, _Known))     /* in a trace it is another */
+        Py_INCREF(found);
+    else
+        found = NULL;
+    Py_XDECREF(all);
+    int done = found == NULL ? 0 : launch_known(found, AT(node, Node_device), PyTuple_GET_ITEM(parts, 1), PyTuple_GET_ITEM(parts, 2), buf, offset);
+    Py_XDECREF(found), Py_XDECREF(parts);
+    return PyErr_Occurred() ? -1 : done;
+}
+
+/* Put a pending value of one node into a region of the memory of ``t``. ``gone``: nobody has it any more when this returns. */
+static int put_pending(PyObject *t, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *value, int gone)
+{
+    PyObject *st = AT(t, Tensor__storage), *src = AT(value, Tensor__storage), *node = AT(src, Storage_node), *dtype = AT(t, Tensor_dtype);
+    int tracked = is_tracked(value);
+    if (tracked || !IS(src, Storage) || !IS(node, Node) || src == st || AT(src, Storage_pinned) != Py_False || AT(src, Storage_device) != AT(st, Storage_device)
+            || AT(node, Node_buf) != Py_None || AT(node, Node_reduce) != Py_None || AT(node, Node_dtype) != dtype || AT(value, Tensor_dtype) != dtype
+            || AT(value, Tensor__dense) != Py_True || PyLong_AsLong(AT(node, Node_count)) != 1)
+        return tracked < 0 ? -1 : 0;
+    if (PyObject_RichCompareBool(AT(value, Tensor_shape), shape, Py_EQ) != 1 || PyObject_RichCompareBool(AT(node, Node_shape), shape, Py_EQ) != 1 || unheard() != 1)
+        return PyErr_Occurred() ? -1 : 0;
+    Py_ssize_t same = reads_of(node, st, dtype, strides, offset);
+    if (same < 0 || (same && !gone))
+        return PyErr_Occurred() ? -1 : 0;
+    Py_INCREF(node);
+    int done = come_apart(st, same) ? -1 : store_pending(node, AT(st, Storage_buf), dtype, strides, offset);
+    Py_DECREF(node);
     return done;
 }
 
@@ -150,15 +229,16 @@ PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (done > 0)                                           /* else a mode may have to be told of the write */
         done = simple(t);
     if (done > 0)
-        done = is_free(t);
+        done = is_open(t);
     if (done > 0 && number_given) {
         PyObject *st = AT(t, Tensor__storage);
-        if ((number = packed(value, AT(t, Tensor_dtype))) == NULL)
+        if (come_apart(st, 0) || (number = packed(value, AT(t, Tensor_dtype))) == NULL)
             return NULL;
         done = store(AT(st, Storage_device), AT(t, Tensor_dtype), args[1], args[2], args[3], AT(st, Storage_buf), NULL, NULL, NULL, number);
         Py_DECREF(number);
     } else if (done > 0) {
-        done = IS(value, Tensor) ? put_tensor(t, args[1], args[2], args[3], value) : 0;
+        done = !IS(value, Tensor) ? 0 : AT(AT(value, Tensor__storage), Storage_node) == Py_None ? put_tensor(t, args[1], args[2], args[3], value)
+            : put_pending(t, args[1], args[2], args[3], value, n > 6 && args[6] == Py_True);
     }
     if (done > 0 && bump(t))
         done = -1;
