@@ -22,7 +22,7 @@ from .elementwise import binary, nary, taken_over, unary, unsupported
 from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import apply_inplace, mark, overwriting, own_results, refuse_overlap, set_out
+from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_overlap, set_out
 from .override import answers, late
 from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype
 from .repeat import Missed, repeated, repeated_composite
@@ -109,7 +109,8 @@ def _inplace_form(op, fn, name):
             if state.watched and since is not None:
                 with overwriting(self):
                     return apply_inplace(self, fn(self, *args, **kwargs), name, since)
-            return apply_inplace(self, fn(self, *args, **kwargs), name, since)
+            box = [applied(self, fn(self, *args, **kwargs))]
+            return self if box[0] is self else apply_inplace(self, box.pop(), name, since)
         except (AttributeError, TypeError):
             return taken_over(inplace, (self, *args), kwargs)
     inplace.__name__ = inplace.__qualname__ = name + "_"

@@ -441,6 +441,10 @@ def _put(x, index, value) -> bool:
     return put(x, sizes, steps, offset, numel, value)
 
 
+native.give(put_at=_put)
+_put = native.form("put_at", _put)
+
+
 def _as_number(value, x):
     """What may be written into elements: a number of Python's, or an integer of NumPy's."""
     if isinstance(value, (int, np.integer)):

@@ -145,6 +145,16 @@ native.give(wake=wake, replaced=_replaced)
 _replaced = native.form("replaced", _replaced)
 
 
+def applied(target, result):
+    """``target``, once it holds ``result``, which only the caller's expression refers to; where that takes :func:`apply_inplace`, ``result``."""
+    if result.__class__ is Tensor and _replaced(target, result):
+        return target
+    return result
+
+
+applied = native.form("applied", applied)
+
+
 def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None = None) -> Tensor:
     """Make ``target`` hold ``result``.
 

@@ -94,6 +94,8 @@ static PyMethodDef methods[] = {
     {"beside_numbers", (PyCFunction)(void (*)(void))beside_numbers, METH_FASTCALL, "indexing._beside_numbers"},
     {"thin", (PyCFunction)(void (*)(void))thin, METH_FASTCALL, "thin._again"},
     {"put", (PyCFunction)(void (*)(void))put_region, METH_FASTCALL, "inplace.put"},
+    {"put_at", (PyCFunction)(void (*)(void))put_at, METH_FASTCALL, "indexing._put"},
+    {"applied", (PyCFunction)(void (*)(void))applied, METH_FASTCALL, "inplace.applied"},
     {"item", item, METH_O, "interop.item"},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
     {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},

@@ -53,7 +53,7 @@
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
     X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held) X(only_tensors) X(all) X(thin) X(thin_attributes) X(thin_missed) X(thin_tries) \
-    X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer)
+    X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -162,6 +162,7 @@ PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *told(PyObject *module, PyObject *root);
+PyObject *packed_number(PyObject *value, PyObject *kind);
 /* pending.c */
 PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *realize(PyObject *module, PyObject *storage);
@@ -183,6 +184,8 @@ PyObject *beside_numbers(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* stores.c */
 int bump(PyObject *t);
 PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *put_at(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *applied(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* multi.c */
 PyObject *row_kind(PyObject *module, PyObject *row);
 PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -280,18 +280,34 @@ PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n)
 
 /* -- structures of what is pending -------------------------------------------------------------------------------------------------- */
 
+/* structure.packed */
+PyObject *packed_number(PyObject *value, PyObject *kind)
+{
+    int whole = PyLong_CheckExact(value);
+    if (whole && (!PyUnicode_CompareWithASCIIString(kind, "int") || !PyUnicode_CompareWithASCIIString(kind, "long")))
+        return Py_NewRef(value);
+    int wide = !PyUnicode_CompareWithASCIIString(kind, "double");
+    if ((whole || PyFloat_CheckExact(value)) && (wide || !PyUnicode_CompareWithASCIIString(kind, "float"))) {
+        double number = whole ? PyLong_AsDouble(value) : PyFloat_AS_DOUBLE(value);
+        if (number == -1.0 && PyErr_Occurred())
+            return NULL;
+        return wide ? PyBytes_FromStringAndSize((char *)&number, sizeof number) : whole ? PyFloat_FromDouble(number) : Py_NewRef(value);
+    }
+    return PyObject_CallFunctionObjArgs(the_packed, value, kind, NULL);
+}
+
 /* A number as launches take it. */
 static PyObject *number_of(PyObject *ref, PyObject *expr, PyObject *compute, Py_ssize_t place)
 {
     PyObject *longs = AT(expr, Expr_longs), *kind = PyObject_GetAttr(compute, s_acc), *got = NULL;
     int some = kind == NULL ? -1 : PyObject_IsTrue(longs);
     if (some == 0 && PyUnicode_CompareWithASCIIString(kind, "float") == 0) {
-        got = PyFloat_CheckExact(ref) ? Py_NewRef(ref) : PyObject_CallOneArg(the_real, ref);
+        got = PyFloat_CheckExact(ref) || PyLong_CheckExact(ref) ? packed_number(ref, kind) : PyObject_CallOneArg(the_real, ref);
     } else if (some >= 0) {
         PyObject *at = PyLong_FromSsize_t(place);
         int whole = at == NULL ? -1 : some ? PySet_Contains(longs, at) : 0;
         if (whole >= 0)
-            got = PyObject_CallFunctionObjArgs(the_packed, ref, whole ? s_long : kind, NULL);
+            got = packed_number(ref, whole ? s_long : kind);
         Py_XDECREF(at);
     }
     Py_XDECREF(kind);

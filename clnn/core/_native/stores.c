@@ -1,5 +1,6 @@
-/* Values put straight into memory: inplace.put and store.store. */
+/* Values put straight into memory: inplace.put and applied, indexing._put, store.store. */
 #include "native.h"
+#include <math.h>
 
 /* Count a write to ``t``. */
 int bump(PyObject *t)
@@ -129,7 +130,7 @@ static int come_apart(PyObject *st, Py_ssize_t known)
 /* A number as the launch takes it, a new reference. */
 static PyObject *packed(PyObject *value, PyObject *dtype)
 {
-    PyObject *acc = PyObject_GetAttr(dtype, s_acc), *got = acc == NULL ? NULL : PyObject_CallFunctionObjArgs(the_packed, value, acc, NULL);
+    PyObject *acc = PyObject_GetAttr(dtype, s_acc), *got = acc == NULL ? NULL : packed_number(value, acc);
     Py_XDECREF(acc);
     return got;
 }
@@ -153,6 +154,9 @@ static int put_tensor(PyObject *t, PyObject *shape, PyObject *strides, PyObject 
 {
     PyObject *st = AT(t, Tensor__storage), *src = AT(value, Tensor__storage), *steps;
     int tracked = is_tracked(value);
+    if (!tracked && src == st && AT(value, Tensor_dtype) == AT(t, Tensor_dtype) && PyObject_RichCompareBool(AT(value, Tensor_shape), shape, Py_EQ) == 1
+            && PyObject_RichCompareBool(AT(value, Tensor__strides), strides, Py_EQ) == 1 && PyObject_RichCompareBool(AT(value, Tensor__offset), offset, Py_EQ) == 1)
+        return 1;                                           /* it is there: ``x[i] += 1`` ends with this */
     if (tracked || !IS(src, Storage) || AT(src, Storage_node) != Py_None || AT(src, Storage_pinned) != Py_False || src == st || AT(src, Storage_device) != AT(st, Storage_device) || AT(value, Tensor_dtype) != AT(t, Tensor_dtype))
         return tracked < 0 ? -1 : 0;
     if ((steps = steps_of(value, shape)) == NULL)
@@ -243,4 +247,89 @@ PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (done > 0 && bump(t))
         done = -1;
     return done < 0 ? NULL : done ? Py_NewRef(Py_True) : PyObject_Vectorcall(the_put, args, n, NULL);
+}
+
+/* Whether the device of ``t`` has memory. */
+static int has_memory(PyObject *t)
+{
+    PyObject *kind = PyObject_GetAttr(AT(AT(t, Tensor__storage), Storage_device), s_kind);
+    int good = kind == NULL ? -1 : !PyUnicode_Check(kind) || PyUnicode_CompareWithASCIIString(kind, "meta") != 0;
+    Py_XDECREF(kind);
+    return good;
+}
+
+/* Whether ``value`` may be put into elements of ``dtype`` as it is, without a look at dtypes' limits. */
+static int fits(PyObject *value, PyObject *dtype)
+{
+    if (IS(value, Tensor))
+        return AT(value, Tensor_dtype) == dtype;
+    int overflow = 0, floats = dtype == the_float32 || dtype == the_float64;
+    if (PyFloat_CheckExact(value))
+        return floats && fabs(PyFloat_AS_DOUBLE(value)) < 1e38;
+    if (!PyLong_Check(value) || !(floats || dtype == the_int64 || dtype == the_int32))
+        return 0;
+    long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    return !overflow && (PyLong_CheckExact(value) || PyBool_Check(value)) && (dtype != the_int32 || number == (int32_t)number);
+}
+
+/* put_at(x, index, value): indexing._put */
+PyObject *put_at(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *x = args[0], *found, *done = NULL;
+    int good = n == 3 && IS(x, Tensor) && IS(AT(x, Tensor__storage), Storage) ? fits(args[2], AT(x, Tensor_dtype)) : 0;
+    if (good)
+        good = has_memory(x);
+    if (good <= 0)
+        return good < 0 ? NULL : PyObject_Vectorcall(the_put_at, args, n, NULL);
+    if ((found = place(NULL, args, 2)) == NULL || found == Py_None)
+        return found == NULL ? NULL : (Py_DECREF(found), Py_NewRef(Py_False));
+    PyObject *steps = PyTuple_GET_ITEM(found, 1), *numel = PyTuple_GET_ITEM(found, 3);
+    Py_ssize_t count = PyLong_AsSsize_t(numel);
+    good = count && count != PyLong_AsSsize_t(AT(x, Tensor__numel)) && PySequence_Contains(steps, zero) == 0;
+    if (good) {
+        PyObject *all[] = {x, PyTuple_GET_ITEM(found, 0), steps, PyTuple_GET_ITEM(found, 2), numel, args[2]};
+        done = put_region(NULL, all, 6);
+    }
+    Py_DECREF(found);
+    return good || PyErr_Occurred() ? done : Py_NewRef(Py_False);
+}
+
+/* Whether ``target`` is some, but not all, of its memory: inplace.part_of_memory. */
+static int is_part(PyObject *target)
+{
+    PyObject *size = PyObject_GetAttr(AT(target, Tensor_dtype), s_itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(AT(target, Tensor__numel), size);
+    int part = nbytes == NULL ? -1 : PyObject_IsTrue(nbytes);
+    if (part > 0)
+        part = PyObject_RichCompareBool(nbytes, AT(AT(target, Tensor__storage), Storage_nbytes), Py_LT);
+    Py_XDECREF(size), Py_XDECREF(nbytes);
+    int still = part <= 0 ? 0 : PySequence_Contains(AT(target, Tensor__strides), zero);
+    return part <= 0 ? part : still < 0 ? -1 : still ? 0 : has_memory(target);
+}
+
+/* applied(target, result): ``target`` once it holds ``result``, or ``result`` where that takes inplace.apply_inplace. */
+PyObject *applied(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2)
+        return PyErr_Format(PyExc_TypeError, "applied() takes a tensor and what it shall hold");
+    PyObject *target = args[0], *result = args[1], *done;
+    if (!IS(target, Tensor) || !IS(result, Tensor) || !IS(AT(target, Tensor__storage), Storage))
+        return Py_NewRef(result);
+    if ((done = replaced(NULL, args, 2)) == NULL)
+        return NULL;
+    Py_DECREF(done);
+    if (done == Py_True)
+        return Py_NewRef(target);
+    PyObject *src = AT(result, Tensor__storage);
+    int good = IS(src, Storage) && AT(src, Storage_node) != Py_None && AT(target, Tensor_dtype) == AT(result, Tensor_dtype)
+        ? PyObject_RichCompareBool(AT(target, Tensor_shape), AT(result, Tensor_shape), Py_EQ) : 0;
+    if (good > 0)
+        good = is_part(target);
+    if (good <= 0)
+        return good < 0 ? NULL : Py_NewRef(result);
+    PyObject *gone = Py_REFCNT(result) <= 1 && Py_REFCNT(src) <= 1 ? Py_True : Py_False;                /* the caller's reference, and the tensor's */
+    PyObject *all[] = {target, AT(target, Tensor_shape), AT(target, Tensor__strides), AT(target, Tensor__offset), AT(target, Tensor__numel), result, gone};
+    if ((done = put_region(NULL, all, 7)) == NULL)
+        return NULL;
+    Py_DECREF(done);
+    return Py_NewRef(done == Py_True ? target : result);
 }
