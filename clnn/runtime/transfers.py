@@ -3,11 +3,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..core import native
 from .inline import BYTES
 from .sharing import release, settle, shared
 
 _PEEK = 1 << 12               # bytes: where a buffer is looked at again and again, twice as many are read at once
 _SMALL_WRITE = 1 << 20        # bytes that are copied on the host so that a write need not wait for the queue
+
+
+def sent(device, values: bytes):
+    """A new buffer with ``values`` where nothing has to be waited for and nobody looks on; else None."""
+    return None
+
+
+sent = native.form("sent", sent)
 
 
 class Transfers:
@@ -45,6 +54,10 @@ class Transfers:
 
     def send(self, values: bytes):
         """A new buffer with ``values``."""
+        buf = sent(self, values)
+        if buf is not None:
+            self.transfers += 1
+            return buf
         buf, side = self.alloc(len(values)), self.inline
         if side is not None and self.recording is None and not self.waiting:        # :meth:`write` in fewer steps
             with self.lock:

@@ -96,6 +96,8 @@ static PyMethodDef methods[] = {
     {"put", (PyCFunction)(void (*)(void))put_region, METH_FASTCALL, "inplace.put"},
     {"put_at", (PyCFunction)(void (*)(void))put_at, METH_FASTCALL, "indexing._put"},
     {"applied", (PyCFunction)(void (*)(void))applied, METH_FASTCALL, "inplace.applied"},
+    {"fetched", (PyCFunction)(void (*)(void))fetched, METH_FASTCALL, "interop.fetched"},
+    {"sent", (PyCFunction)(void (*)(void))sent, METH_FASTCALL, "transfers.sent"},
     {"item", item, METH_O, "interop.item"},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
     {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},

@@ -1,4 +1,4 @@
-/* One value that the host reads: interop.item. */
+/* Between the host and a device: interop.item and fetched, Transfers.send. */
 #include "native.h"
 
 /* Whether reads from this device may go the short way: nothing waits or is recorded, no array looks into memory, and nothing is left to be tidied up. */
@@ -93,10 +93,10 @@ static PyObject *computed(PyObject *storage)
     return AT(storage, Storage_node) == Py_None ? AT(storage, Storage_buf) : NULL;
 }
 
-/* The bytes of the one element of ``t``, a new bytearray; NULL without an error where Python has to read them. */
-static PyObject *one_element(PyObject *t, Py_ssize_t size)
+/* ``size`` bytes of the memory of a storage from byte ``first`` on, a new bytearray; NULL without an error where Python has to read them. */
+static PyObject *read_from(PyObject *storage, Py_ssize_t size, Py_ssize_t first)
 {
-    PyObject *storage = AT(t, Tensor__storage), *buf = computed(storage), *device = AT(storage, Storage_device), *state, *side, *bytes = NULL, *place = NULL;
+    PyObject *buf = computed(storage), *device = AT(storage, Storage_device), *state, *side, *bytes = NULL, *place = NULL;
     if (buf == NULL || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
         return NULL;
     side = PyDict_GetItem(state, s_inline);
@@ -105,14 +105,52 @@ static PyObject *one_element(PyObject *t, Py_ssize_t size)
         good = is_ready(state, side);
     if (good > 0)
         good = look_first(state, buf);
-    if (good > 0 && (bytes = PyByteArray_FromStringAndSize(NULL, size)) != NULL
-            && (place = PyLong_FromSsize_t(PyLong_AsSsize_t(AT(t, Tensor__offset)) * size)) != NULL)
+    if (good > 0 && (bytes = PyByteArray_FromStringAndSize(NULL, size)) != NULL && (place = PyLong_FromSsize_t(first)) != NULL)
         good = fetch(device, state, side, buf, place, bytes);
     Py_XDECREF(place);
     Py_DECREF(state);
     if (good <= 0)
         Py_CLEAR(bytes);
     return bytes;
+}
+
+enum { MOST = 1 << 16 };            /* bytes: more of them would take a while to be cleared first */
+
+/* fetched(storage, nbytes, first): interop.fetched */
+PyObject *fetched(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    Py_ssize_t size = n == 3 ? PyLong_AsSsize_t(args[1]) : -1, first = n == 3 ? PyLong_AsSsize_t(args[2]) : -1;
+    if (size < 0 || first < 0 || !PyObject_TypeCheck(args[0], Storage_type))
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "fetched() takes a storage, a number of bytes and the first of them");
+    PyObject *bytes = size && size <= MOST ? read_from(args[0], size, first) : NULL;
+    return bytes != NULL ? bytes : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* sent(device, values): a new buffer with these bytes, or None where the driver has to be asked by Python: Transfers.send */
+PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *device = n == 2 ? args[0] : NULL, *state = device == NULL ? NULL : PyObject_GenericGetDict(device, NULL);
+    if (state == NULL)
+        return device == NULL ? PyErr_Format(PyExc_TypeError, "sent() takes a device and bytes") : NULL;
+    PyObject *side = PyDict_GetItem(state, s_inline), *lock = PyDict_GetItem(state, s_lock), *alloc = PyDict_GetItem(state, s_alloc), *driver = NULL, *got = NULL, *buf = NULL;
+    PyObject *nbytes = PyLong_FromSsize_t(PyBytes_Check(args[1]) ? PyBytes_GET_SIZE(args[1]) : 0);
+    int good = nbytes == NULL ? -1 : !PyBytes_Check(args[1]) || lock == NULL || alloc == NULL ? 0 : short_way(state, side);
+    if (good > 0)
+        good = is_ready(state, side);
+    if (good > 0)
+        good = (buf = PyObject_CallOneArg(alloc, nbytes)) == NULL || (driver = PyObject_GetAttr(device, s__to_device)) == NULL || held(lock, s_acquire) ? -1 : 1;
+    if (good > 0) {
+        PyObject *all[] = {AT(side, Inline_queue), buf, args[1], zero, Py_None, Py_True};
+        if (PyDict_GetItem(state, s_last) == AT(side, Inline_done) && !PyDict_SetItem(state, s_peek, Py_None))      /* nothing was enqueued meanwhile */
+            got = PyObject_Vectorcall(driver, all, 6, NULL);
+        held(lock, s_release);
+        if (got == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))
+            PyErr_Clear();                                  /* asked once more there, which says what it means */
+    }
+    if (got == NULL)
+        Py_CLEAR(buf);
+    Py_DECREF(state), Py_XDECREF(nbytes), Py_XDECREF(driver), Py_XDECREF(got);
+    return buf != NULL ? buf : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 /* item(t): interop.item */
@@ -128,7 +166,7 @@ PyObject *item(PyObject *module, PyObject *t)
         PyObject *size = PyObject_GetAttr(AT(t, Tensor_dtype), s_itemsize), *bytes = NULL, *number = NULL;
         Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
         Py_XDECREF(size);
-        if (n > 0 && (bytes = one_element(t, n)) != NULL)
+        if (n > 0 && (bytes = read_from(AT(t, Tensor__storage), n, PyLong_AsSsize_t(AT(t, Tensor__offset)) * n)) != NULL)
             number = number_from(PyByteArray_AS_STRING(bytes), kind, n);
         Py_XDECREF(bytes);
         if (number != NULL)
