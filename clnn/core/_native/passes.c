@@ -192,6 +192,33 @@ static int may_gain(PyObject *have)
     return good;
 }
 
+/* _Graph._other */
+static int add_other(PyObject *graph, PyObject *node)
+{
+    PyObject *traits = PyObject_CallMethodNoArgs(node, s_traits), *edges = edges_of(node), *key = AT(graph, _Graph_key), *source = NULL, *number, *operands;
+    int retains = traits == NULL ? -1 : is_set(node, s_retains), failed = -1;
+    if (retains >= 0 && (retains || edges == NULL || !PyTuple_Check(traits) || PyTuple_GET_SIZE(traits) != 2))          /* None: it does more than to compute */
+        unlike();
+    else if (retains >= 0) {
+        if ((source = PyObject_GetAttr(node, s_source)) == NULL) {
+            PyErr_Clear();
+            source = Py_NewRef(Py_None);
+        }
+        number = PyDict_GetItemWithError(AT(graph, _Graph_number), source);
+        operands = PySequence_Fast(PyTuple_GET_ITEM(traits, 1), "operands");
+        failed = operands == NULL || PyErr_Occurred() || PyList_Append(key, PyTuple_GET_ITEM(traits, 0)) || add(key, PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(operands)))
+            || add(key, PyLong_FromSsize_t(PySequence_Size(edges))) || PyList_Append(key, number == NULL ? Py_None : number) ? -1 : 0;
+        for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(operands); i++) {
+            PyObject *t = PySequence_Fast_GET_ITEM(operands, i);
+            int good = is_plain(t);
+            failed = good < 0 ? -1 : good ? add_tensor(graph, t) : unlike();
+        }
+        Py_XDECREF(operands);
+    }
+    Py_XDECREF(traits), Py_XDECREF(source);
+    return failed;
+}
+
 /* _Graph._leaf of a leaf without hooks */
 static int add_leaf(PyObject *graph, PyObject *node, int accumulate)
 {
@@ -252,7 +279,9 @@ static int add_node(PyObject *graph, PyObject *node, PyObject *accumulate)
         return -1;
     if (!awaited)
         return add_leaf(graph, node, PyObject_IsTrue(accumulate));
-    got = leaf == NULL ? PyObject_CallMethodOneArg(graph, s__other, node) : PyObject_CallMethodObjArgs(graph, s__leaf, node, accumulate, NULL);
+    if (leaf == NULL)
+        return add_other(graph, node);
+    got = PyObject_CallMethodObjArgs(graph, s__leaf, node, accumulate, NULL);
     Py_XDECREF(got);
     return got == NULL ? -1 : 0;
 }
