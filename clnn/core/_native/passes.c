@@ -192,6 +192,50 @@ static int may_gain(PyObject *have)
     return good;
 }
 
+/* Whether the entry of a whole function is as it was left: SplicedNode._unchanged. */
+static int is_as_left(PyObject *node)
+{
+    PyObject *operands = AT(node, SplicedNode_operands), *versions = AT(node, SplicedNode_versions), *owners = AT(node, SplicedNode_owners);
+    int same = PyList_Check(operands) && PyList_Check(versions) && PyList_Check(owners) && PyList_GET_SIZE(operands) == PyList_GET_SIZE(versions);
+    for (Py_ssize_t i = 0; same > 0 && i < PyList_GET_SIZE(operands); i++)
+        if (PyList_GET_ITEM(operands, i) != Py_None)
+            same = is_unchanged(version_now(PyList_GET_ITEM(operands, i)), PyList_GET_ITEM(versions, i));
+    for (Py_ssize_t i = 0; same > 0 && i < PyList_GET_SIZE(owners); i++) {
+        PyObject *owner = PyList_GET_ITEM(owners, i);
+        if (owner != Py_None)
+            same = is_unchanged(PyObject_GetAttr(PyTuple_GET_ITEM(owner, 0), s_version), PyTuple_GET_ITEM(owner, 1));
+    }
+    return same;
+}
+
+/* _Graph._other of the entry of a whole function: 1; 0 where it is not as it was left, or was used up. */
+static int add_spliced(PyObject *graph, PyObject *node)
+{
+    PyObject *key = AT(graph, _Graph_key), *lists[] = {AT(node, SplicedNode_operands), AT(node, SplicedNode_kept)}, *number;
+    if (AT(node, SplicedNode_nodes) != Py_None || !PyList_Check(lists[0]) || !PyList_Check(lists[1]))
+        return 0;
+    int good = is_set(node, s_retains) ? 0 : is_as_left(node);
+    Py_ssize_t count = 0;
+    for (int k = 0; k < 2 && good > 0; k++)
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(lists[k]); i++)
+            count += PyList_GET_ITEM(lists[k], i) != Py_None;
+    if (good <= 0)
+        return good;
+    if ((number = PyDict_GetItemWithError(AT(graph, _Graph_number), AT(node, SplicedNode_source))) == NULL && PyErr_Occurred())
+        return -1;
+    if (PyList_Append(key, AT(node, SplicedNode_template)) || add(key, PyLong_FromSsize_t(count)) || add(key, PyLong_FromSsize_t(PySequence_Size(edges_of(node))))
+            || PyList_Append(key, number == NULL ? Py_None : number))
+        return -1;
+    for (int k = 0; k < 2; k++)
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(lists[k]); i++) {
+            PyObject *t = PyList_GET_ITEM(lists[k], i);
+            int plain = t == Py_None ? 0 : is_plain(t);
+            if (t != Py_None && (plain < 0 || (plain ? add_tensor(graph, t) : unlike())))
+                return -1;
+        }
+    return 1;
+}
+
 /* _Graph._other */
 static int add_other(PyObject *graph, PyObject *node)
 {
@@ -279,8 +323,10 @@ static int add_node(PyObject *graph, PyObject *node, PyObject *accumulate)
         return -1;
     if (!awaited)
         return add_leaf(graph, node, PyObject_IsTrue(accumulate));
-    if (leaf == NULL)
-        return add_other(graph, node);
+    if (leaf == NULL) {
+        int done = IS(node, SplicedNode) && edges_of(node) != NULL ? add_spliced(graph, node) : 0;
+        return done ? (done < 0 ? -1 : 0) : add_other(graph, node);
+    }
     got = PyObject_CallMethodObjArgs(graph, s__leaf, node, accumulate, NULL);
     Py_XDECREF(got);
     return got == NULL ? -1 : 0;
