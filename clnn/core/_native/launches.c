@@ -1,7 +1,19 @@
 /* Launches that are made again: Prepared.run and Recipe.run. */
 #include "native.h"
+#include <time.h>
 
 /* -- launches ---------------------------------------------------------------------------------------------------------------------- */
+
+static double seconds_now(void)
+{
+    struct timespec now;
+#ifdef _WIN32
+    timespec_get(&now, TIME_UTC);
+#else
+    clock_gettime(CLOCK_MONOTONIC, &now);
+#endif
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 /* Raise what it means that a launch came to the present exception. */
 static void failed(PyObject *way, PyObject *device, PyObject *queue, PyObject *picked, PyObject *numbers)
@@ -105,28 +117,51 @@ static PyObject *enqueue(PyObject *way, PyObject *device, PyObject *state, PyObj
     return NULL;
 }
 
-static int counted_down(PyObject *cost)     /* whether a launch of this cost runs at once, without being timed */
+enum { NOT_KNOWN = 0, HERE = 1, THERE = 2, BUSY = 3 };      /* where a launch ran: Python has to look at it, calling thread, driver's threads; or what was enqueued before runs still */
+
+/* One launch less until the next that is timed, or in the driver's threads: 1; 0 where there is none left. */
+static int counted_down(PyObject *cost, Py_ssize_t slot)
 {
-    long left = PyLong_AsLong(AT(cost, Cost_calm));
-    if (left <= 0 || PyObject_IsTrue(AT(cost, Cost_skip)))
-        return 0;
-    PyObject *less = PyLong_FromLong(left - 1);
-    if (less == NULL)
-        return -1;
-    change(cost, Cost_calm, less);
-    return 1;
+    long left = PyLong_AsLong(AT(cost, slot));
+    PyObject *less = left > 0 ? PyLong_FromLong(left - 1) : NULL;
+    if (less != NULL)
+        change(cost, slot, less);
+    return less != NULL ? 1 : PyErr_Occurred() ? -1 : 0;
 }
 
-/* Launch in the calling thread, where that is known to be short; the device's lock is held. 0: Python has to look at it. ``side``: None without such a way. */
+/* Whether nothing that was enqueued before is still running: Inline.free. */
+static int is_free(PyObject *state, PyObject *side, PyObject *kernel)
+{
+    if (PyDict_GetItem(state, s_last) == AT(side, Inline_done))
+        return 1;
+    PyObject *got = PyObject_CallMethodOneArg(side, s_free, kernel);
+    int free = got == NULL ? -1 : PyObject_IsTrue(got);
+    Py_XDECREF(got);
+    return free;
+}
+
+/* Enqueue for the calling thread, and learn from how long that takes. */
+static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObject *side, PyObject *cost, PyObject *picked, PyObject *numbers)
+{
+    double start = seconds_now();
+    PyObject *event = enqueue(way, device, state, AT(side, Inline_queue), picked, numbers);
+    PyObject *spent = event == NULL ? NULL : PyFloat_FromDouble(seconds_now() - start), *got = spent == NULL ? NULL : PyObject_CallMethodObjArgs(side, s_took, cost, spent, NULL);
+    if (got == NULL)
+        Py_CLEAR(event);
+    Py_XDECREF(spent), Py_XDECREF(got);
+    return event;
+}
+
+/* Launch in the calling thread, where that is known to be short; the device's lock is held. ``side``: None without such a way. */
 static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
 {
     PyObject *way = AT(prepared, Prepared_twin), *cost = AT(prepared, Prepared_cost), *event;
-    if (side == Py_None || cost == Py_None || AT(way, Prepared_sizes) == Py_None)
-        return 0;
-    int calm = PyDict_GetItem(state, s_last) == AT(side, Inline_done) ? counted_down(cost) : 0;
-    if (calm <= 0)
-        return calm;
-    event = enqueue(way, device, state, AT(side, Inline_queue), picked, numbers);
+    if (side == Py_None || cost == Py_None || AT(way, Prepared_sizes) == Py_None || PyObject_IsTrue(AT(cost, Cost_skip)))
+        return NOT_KNOWN;
+    int free = is_free(state, side, AT(prepared, Prepared_kernel)), calm = free > 0 ? counted_down(cost, Cost_calm) : 0;
+    if (free <= 0 || calm < 0)
+        return free && calm >= 0 ? -1 : calm < 0 ? -1 : BUSY;
+    event = calm ? enqueue(way, device, state, AT(side, Inline_queue), picked, numbers) : timed(way, device, state, side, cost, picked, numbers);
     Py_XDECREF(event);
     if (event != NULL && AT(way, Prepared_checked) == Py_True) {                /* what it reported is raised at once */
         PyObject *word = PyDict_GetItem(state, s_word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
@@ -134,30 +169,26 @@ static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, 
         if (got == NULL)
             return -1;
     }
-    return event == NULL ? -1 : 1;
+    return event == NULL ? -1 : HERE;
 }
 
-/* Launch in the driver's threads, where no try in the calling one is due; the device's lock is held. 0: Python has to look at it. */
-static int launched_there(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
+/* Launch in the driver's threads, where no try in the calling one is due, or it is ``busy``; the device's lock is held. */
+static int launched_there(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers, int busy)
 {
-    PyObject *cost = AT(prepared, Prepared_cost), *queue = PyDict_GetItem(state, s_queue), *event, *less;
+    PyObject *cost = AT(prepared, Prepared_cost), *queue = PyDict_GetItem(state, s_queue), *event;
     if (AT(prepared, Prepared_sizes) == Py_None || queue == NULL || (side != Py_None && AT(prepared, Prepared_checked) == Py_True))
-        return 0;
-    if (side != Py_None && cost != Py_None) {
-        long left = PyLong_AsLong(AT(cost, Cost_skip));
+        return NOT_KNOWN;
+    if (side != Py_None && !busy) {
+        int left = cost == Py_None ? 1 : counted_down(cost, Cost_skip);
         if (left <= 0)
-            return 0;
-        if ((less = PyLong_FromLong(left - 1)) == NULL)
-            return -1;
-        change(cost, Cost_skip, less);
-    }
-    if (side != Py_None)
+            return left;
         change(side, Inline_short, Py_NewRef(Py_False));
+    }
     if ((event = enqueue(prepared, device, state, queue, picked, numbers)) == NULL)
         return -1;
     int failed = PyDict_SetItem(state, s_last, event);
     Py_DECREF(event);
-    return failed ? -1 : 2;
+    return failed ? -1 : THERE;
 }
 
 int held(PyObject *lock, PyObject *how)                     /* take or release a lock, whatever is raised */
@@ -201,11 +232,11 @@ PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
     if (done == 1 && (numbers == NULL || PyList_Check(numbers) || PyTuple_Check(numbers)) && (lock = PyDict_GetItem(state, s_lock)) != NULL) {
         if (!(done = held(lock, s_acquire))) {
             done = launched_here(prepared, args[0], state, side, args[1], numbers);
-            if (!done)
-                done = launched_there(prepared, args[0], state, side, args[1], numbers);
+            if (done == NOT_KNOWN || done == BUSY)
+                done = launched_there(prepared, args[0], state, side, args[1], numbers, done == BUSY);
             held(lock, s_release);
         }
-        PyObject *tended = done == 2 ? PyDict_GetItem(state, s_tended) : NULL;
+        PyObject *tended = done == THERE ? PyDict_GetItem(state, s_tended) : NULL;
         if (tended != NULL && PyObject_IsTrue(tended)) {
             PyObject *got = PyObject_CallMethodNoArgs(args[0], s_tend);
             Py_XDECREF(got);
@@ -226,7 +257,7 @@ PyMethodDef run_prepared_method = {"run", (PyCFunction)(void (*)(void))run_prepa
 static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked)
 {
     int done = IS(prepared, Prepared) ? launched_here(prepared, device, state, side, picked, NULL) : 0;
-    if (done)
+    if (done < 0 || done == HERE)
         return done < 0 ? -1 : 0;
     PyObject *args[] = {prepared, device, picked}, *got = IS(prepared, Prepared) ? run_prepared(prepared, args + 1, 2) : PyObject_VectorcallMethod(s_run, args, 3, NULL);
     Py_XDECREF(got);
