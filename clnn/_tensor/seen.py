@@ -43,7 +43,7 @@ def recalled(known, args):
     return view
 
 
-native.give(recalled=recalled, foreign=vars(foreign), symbols=vars(symbols), Size=Size)
+native.give(recalled=recalled, foreign=vars(foreign), symbols=vars(symbols))
 recalled = native.form("recalled", recalled)
 
 

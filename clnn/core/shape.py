@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from . import native
 from .config import config
 from .symbols import index, memo
 
@@ -41,6 +42,10 @@ class Size(tuple):
 
     def __reduce__(self):
         return (Size, (tuple(self),))
+
+
+native.give(Size=Size)
+native.method(Size, "__getitem__")
 
 
 @memo(65536)

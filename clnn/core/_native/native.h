@@ -178,6 +178,7 @@ PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
+extern PyMethodDef size_method;
 /* indices.c */
 PyObject *only_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *beside_numbers(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -362,3 +362,16 @@ PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Py_XDECREF(sizes), Py_XDECREF(shape), Py_XDECREF(strides);
     return got;
 }
+
+/* Size.__getitem__ */
+static PyObject *size_item(PyObject *size, PyObject *item)
+{
+    PyObject *got = PyTuple_Type.tp_as_mapping->mp_subscript(size, item), *part;
+    if (got == NULL || !PySlice_Check(item))
+        return got;
+    part = PyObject_CallOneArg(the_Size, got);
+    Py_DECREF(got);
+    return part;
+}
+
+PyMethodDef size_method = {"__getitem__", size_item, METH_O | METH_COEXIST, NULL};
