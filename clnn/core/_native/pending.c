@@ -184,7 +184,8 @@ static int computed(PyObject *storage)
         return got == NULL ? -1 : 0;
     }
     node = Py_NewRef(AT(storage, Storage_node));                /* another thread may have been faster */
-    if (IS(node, Node) && AT(node, Node_buf) == Py_None && AT(node, Node_reduce) == Py_None) {
+    int quiet = unheard();                                      /* else who listens is told by Python */
+    if (quiet > 0 && IS(node, Node) && AT(node, Node_buf) == Py_None && AT(node, Node_reduce) == Py_None) {
         PyObject *args[] = {storage, node};
         got = compute(NULL, args, 2);
     }

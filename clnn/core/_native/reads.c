@@ -120,7 +120,9 @@ enum { MOST = 1 << 16 };            /* bytes: more of them would take a while to
 PyObject *fetched(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     Py_ssize_t size = n == 3 ? PyLong_AsSsize_t(args[1]) : -1, first = n == 3 ? PyLong_AsSsize_t(args[2]) : -1;
-    if (size < 0 || first < 0 || !PyObject_TypeCheck(args[0], Storage_type))
+    if (size >= 0 && first >= 0 && !PyObject_TypeCheck(args[0], Storage_type))     /* one that stands for many samples */
+        Py_RETURN_NONE;
+    if (size < 0 || first < 0)
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "fetched() takes a storage, a number of bytes and the first of them");
     PyObject *bytes = size && size <= MOST ? read_from(args[0], size, first) : NULL;
     return bytes != NULL ? bytes : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
