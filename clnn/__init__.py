@@ -25,7 +25,7 @@ from .core.layout import jagged, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc,
 from .core.layout import (per_channel_affine, per_channel_affine_float_qparams, per_channel_symmetric, per_tensor_affine, per_tensor_symmetric,  # noqa: F401
                           qscheme)
 from .core.limits import finfo, iinfo  # noqa: F401
-from .core.public import name_functions as _name_functions
+from .core.public import name_functions as _name_functions, name_methods as _name_methods
 from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
@@ -55,7 +55,7 @@ for _name, _op in _REGISTRY.items():
     if not _name.startswith("_") and _name not in ("view", "contiguous", "copy", "embed_strided"):
         globals().setdefault(_name, _op.fn)
         if _op.inplace and hasattr(Tensor, _name + "_"):
-            globals().setdefault(_name + "_", getattr(Tensor, _name + "_"))
+            globals().setdefault(_name + "_", _override.function_of(getattr(Tensor, _name + "_")))
 
 _dispatch.config.eager = _config.eager
 
@@ -226,6 +226,7 @@ _PLACES = {                     # names that are read from a module when they ar
 }
 _FROM = {name: place for place, names in _PLACES.items() for name in names.split()}
 _name_functions(globals(), __name__)
+_name_methods(Tensor, __name__)
 
 
 for _kind in (Size, device, dtype, finfo, iinfo, layout, memory_format, qscheme):       # ``type(x.shape)`` shows where PyTorch has it
