@@ -186,12 +186,13 @@ def get_num_threads():
 
 _LAZY = set("""__config__ __future__ _C _VF _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor _jit_internal _logging _tensor_str _utils
                 accelerator amp ao autograd backends compiler cpu cuda distributed distributions export fft func functional futures fx hub jit library linalg
-                masked mps multiprocessing nested nn onnx optim overrides profiler quantization quasirandom random return_types serialization signal sparse
+                masked monitor mps mtia multiprocessing nested nn onnx optim overrides profiler quantization quasirandom random return_types serialization signal sparse
                 special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_copies": """alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy
         t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy view_as_complex_copy view_as_real_copy""",
     "_compile": "compile",
+    "_classes": "classes",
     "compiler": "_disable_dynamo",
     "serialization": "save load",
     "_serialization.files": "SerializationError",

@@ -22,7 +22,7 @@ from clnn.random import fork_rng
 from clnn.utils._pytree import keystr, register_dataclass, tree_flatten, tree_leaves_with_path, tree_unflatten  # noqa: F401
 
 __all__ = ["AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "ShapesCollection",
-           "TensorArgument", "default_decompositions", "export", "load", "save", "unflatten"]
+           "TensorArgument", "default_decompositions", "dims", "export", "load", "save", "unflatten"]
 
 __path__ = []           # programs import torch.export.graph_signature
 InputKind = enum.Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN")
@@ -327,6 +327,16 @@ def unflatten(module, flat_args_adapter=None):
     if flat_args_adapter is not None:
         raise NotImplementedError("export.unflatten: the module takes arguments as it did before it was exported; flat_args_adapter is not used")
     return copy.deepcopy(module._module)
+
+
+def dims(*names, min=None, max=None):           # noqa: A002
+    """Several :class:`Dim`, of the same bounds.
+
+    Example:
+        >>> [dim.__name__ for dim in clnn.export.dims("batch", "length", max=64)]
+        ['batch', 'length']
+    """
+    return tuple(Dim(name, min=min, max=max) for name in names)
 
 
 def default_decompositions():

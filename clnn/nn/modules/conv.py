@@ -277,7 +277,7 @@ class ConvTranspose3d(_ConvTransposeNd):
     _nd = 3
 
 
-class _LazyConvMixin(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution without ``in_channels``: the first input gives them."""
 
     def __init__(self, out_channels, kernel_size, *args, bias=True, device=None, dtype=None, **kwargs):
@@ -315,7 +315,7 @@ class _LazyConvMixin(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyConv1d(_LazyConvMixin, Conv1d):
+class LazyConv1d(_LazyConvXdMixin, Conv1d):
     """A :class:`Conv1d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -327,7 +327,7 @@ class LazyConv1d(_LazyConvMixin, Conv1d):
     cls_to_become = Conv1d
 
 
-class LazyConv2d(_LazyConvMixin, Conv2d):
+class LazyConv2d(_LazyConvXdMixin, Conv2d):
     """A :class:`Conv2d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -339,7 +339,7 @@ class LazyConv2d(_LazyConvMixin, Conv2d):
     cls_to_become = Conv2d
 
 
-class LazyConv3d(_LazyConvMixin, Conv3d):
+class LazyConv3d(_LazyConvXdMixin, Conv3d):
     """A :class:`Conv3d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -351,7 +351,7 @@ class LazyConv3d(_LazyConvMixin, Conv3d):
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConvMixin, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
     """A :class:`ConvTranspose1d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -363,7 +363,7 @@ class LazyConvTranspose1d(_LazyConvMixin, ConvTranspose1d):
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvMixin, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
     """A :class:`ConvTranspose2d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -375,7 +375,7 @@ class LazyConvTranspose2d(_LazyConvMixin, ConvTranspose2d):
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvMixin, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
     """A :class:`ConvTranspose3d` that takes ``in_channels`` from its first input.
 
     Example::
