@@ -65,7 +65,7 @@ def test_levels():
             fwd.make_dual(x, v[0])
         assert not fwd.unpack_dual(out).tangent.requires_grad
     assert fwd.unpack_dual(out).tangent is None and fwd.unpack_dual(dual).tangent is None
-    with pytest.raises(RuntimeError, match="exit a forward AD level"):
+    with pytest.raises(RuntimeError, match="Dual level must be a positive number"):
         fwd.exit_dual_level()
 
 
