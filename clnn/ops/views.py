@@ -149,9 +149,9 @@ def owned(result, input):
 
 
 def arranged(result, input):
-    """``result`` on memory of its own, in the channels-last format that ``input`` has."""
+    """``result`` on memory of its own, in the channels-last format that ``input`` has, else in rows."""
     format = formats.suggested(input)
-    return owned(result if format is None else result.contiguous(memory_format=format), input)
+    return owned(result.contiguous() if format is None else result.contiguous(memory_format=format), input)
 
 
 _copy_contiguous.op.grad_name = "CloneBackward0"
