@@ -182,8 +182,7 @@ def test_traced_modules_from_files(tmp_path):
     assert clnn.allclose(clnn.jit.load(tmp_path / "f.pt")(a, b), double(a, b)) and isinstance(double, clnn.jit.ScriptFunction)
     with pytest.raises(ValueError, match="does not exist"):
         clnn.jit.load(tmp_path / "none.pt")
-    with pytest.raises(AttributeError, match="trace has one"):
-        clnn.jit.script(nn.ReLU()).code                                             # noqa: B018
+    assert "F.relu" in clnn.jit.script(nn.ReLU()).code
 
 
 @pytest.mark.parametrize("name", ["clnn.export", "clnn.jit"])
