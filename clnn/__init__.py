@@ -117,6 +117,8 @@ def numel(input):
         >>> clnn.numel(clnn.ones(2, 3))
         6
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input.numel()
 
 

@@ -202,13 +202,14 @@ def test_constructors_take_sizes_of_numpy(call):
     "F.binary_cross_entropy(t.ones(2) * 0.5, t.zeros(2), weight=asking)", "F.binary_cross_entropy_with_logits(t.ones(2), t.zeros(2), pos_weight=asking)",
     "F.nll_loss(t.zeros(2, 2), t.tensor([0, 1]), weight=asking)", "F.cross_entropy(t.zeros(2, 2, 4), t.ones(2, 4).long(), weight=asking)",
     "F.multi_margin_loss(t.zeros(2, 2), t.tensor([0, 1]), weight=asking)", "asking.set_(t.zeros(3))", "t.ones(2).bfloat16().numpy()",
-    "np.asarray(t.ones(2).bfloat16())"])
+    "np.asarray(t.ones(2).bfloat16())", "t.bincount(t.ones(2, 2))", "t.ones(2).type('float32')", "t.ones(2).type(3)", "t.ones(2).norm('x')", "t.promote_types(1, 2)",
+    "t.linalg.norm(t.ones(2), 'x')", "t.linalg.norm(t.ones(2), 'fro')", "t.numel(3)", "t.device('cpu', 'a')"])
 def test_words_of_what_is_refused(call):
     found = []
     for lib in (clnn, torch):
         try:
             found.append(str(eval(call, dict(t=lib, F=lib.nn.functional, np=np, asking=lib.ones(2, requires_grad=True)))))
-        except (RuntimeError, TypeError) as exc:
+        except (RuntimeError, TypeError, ValueError) as exc:
             found.append(f"{type(exc).__name__}: {exc}")
     assert found[0] == found[1].replace("torch.", "clnn.")
 
