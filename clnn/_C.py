@@ -13,6 +13,16 @@ from .core.errors import _LinAlgError  # noqa: F401
 from .storage import StorageBase  # noqa: F401
 
 _TensorBase = TensorBase
+_LATER = {"Generator": "random", "Future": "futures", "ScriptModule": "jit", "ScriptFunction": "jit", "OutOfMemoryError": "core.errors"}
+
+
+def __getattr__(name):
+    if name in _LATER:
+        from importlib import import_module
+        return getattr(import_module(f"{__package__}.{_LATER[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 
 
 class _Native(_SimpleNamespace):

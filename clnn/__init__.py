@@ -25,7 +25,7 @@ from .core.layout import jagged, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc,
 from .core.layout import (per_channel_affine, per_channel_affine_float_qparams, per_channel_symmetric, per_tensor_affine, per_tensor_symmetric,  # noqa: F401
                           qscheme)
 from .core.limits import finfo, iinfo  # noqa: F401
-from .core.public import name_functions as _name_functions
+from .core.public import name_functions as _name_functions, name_methods as _name_methods
 from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
@@ -55,7 +55,7 @@ for _name, _op in _REGISTRY.items():
     if not _name.startswith("_") and _name not in ("view", "contiguous", "copy", "embed_strided"):
         globals().setdefault(_name, _op.fn)
         if _op.inplace and hasattr(Tensor, _name + "_"):
-            globals().setdefault(_name + "_", getattr(Tensor, _name + "_"))
+            globals().setdefault(_name + "_", _override.function_of(getattr(Tensor, _name + "_")))
 
 _dispatch.config.eager = _config.eager
 
@@ -117,6 +117,8 @@ def numel(input):
         >>> clnn.numel(clnn.ones(2, 3))
         6
     """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"numel(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
     return input.numel()
 
 
@@ -186,12 +188,13 @@ def get_num_threads():
 
 _LAZY = set("""__config__ __future__ _C _VF _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor _jit_internal _logging _tensor_str _utils
                 accelerator amp ao autograd backends compiler cpu cuda distributed distributions export fft func functional futures fx hub jit library linalg
-                masked mps multiprocessing nested nn onnx optim overrides profiler quantization quasirandom random return_types serialization signal sparse
+                masked monitor mps mtia multiprocessing nested nn onnx optim overrides profiler quantization quasirandom random return_types serialization signal sparse
                 special testing torch_version types utils version xpu""".split())
 _PLACES = {                     # names that are read from a module when they are first used
     "_copies": """alias_copy as_strided_copy detach_copy diagonal_copy expand_copy permute_copy select_copy slice_copy split_copy split_with_sizes_copy squeeze_copy
         t_copy transpose_copy unbind_copy unfold_copy unsqueeze_copy view_copy view_as_complex_copy view_as_real_copy""",
     "_compile": "compile",
+    "_classes": "classes",
     "compiler": "_disable_dynamo",
     "serialization": "save load",
     "_serialization.files": "SerializationError",
@@ -226,6 +229,7 @@ _PLACES = {                     # names that are read from a module when they ar
 }
 _FROM = {name: place for place, names in _PLACES.items() for name in names.split()}
 _name_functions(globals(), __name__)
+_name_methods(Tensor, __name__)
 
 
 for _kind in (Size, device, dtype, finfo, iinfo, layout, memory_format, qscheme):       # ``type(x.shape)`` shows where PyTorch has it

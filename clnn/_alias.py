@@ -20,14 +20,18 @@ _ELSEWHERE = {
     "onnx.operators": "onnx", "onnx.symbolic_helper": "onnx", **{f"onnx.symbolic_opset{n}": "onnx" for n in range(7, 24)},
     "distributed.distributed_c10d": "distributed", "distributed.constants": "distributed", "distributed.nn.functional": "distributed.nn",
     "nn.parallel.scatter_gather": "nn.parallel", "nn.parallel.replicate": "nn.parallel", "nn.parallel.parallel_apply": "nn.parallel",
-    "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel", "utils.data._utils": "utils.data",
+    "nn.parallel.data_parallel": "nn.parallel", "nn.parallel.distributed": "nn.parallel",
     "utils.data._utils.collate": "utils.data.collate", "utils.data._utils.worker": "utils.data._worker", "utils.data.distributed": "utils.data.sampler",
     "utils.tensorboard.writer": "utils.tensorboard", "testing._comparison": "testing.compare",
     **dict.fromkeys(("testing._internal", *(f"testing._internal.common_{n}" for n in ("utils", "dtype", "device_type"))), "testing._unit"),
     "export.graph_signature": "export", "export.exported_program": "export", "export.dynamic_shapes": "export",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "distributed.checkpoint_wrapper",
     "_functorch.eager_transforms": "func", "_functorch.apis": "func", "_functorch.functional_call": "func", "_functorch.make_functional": "functorch",
-    "_vmap_internals": "func", "optim._multi_tensor": "optim",
+    "_vmap_internals": "func", "optim._multi_tensor": "optim", "autograd.profiler_util": "profiler",
+    "cuda.comm": "nn._exchange", "nn.parallel.comm": "nn._exchange", "nn.parallel._functions": "nn._exchange", "cuda.graphs": "cuda", "cuda._utils": "_utils",
+    "distributed.optim.zero_redundancy_optimizer": "distributed.optim", "_C._distributed_c10d": "distributed", "export.unflatten": "export",
+    "_lowrank": "ops.factorisations", "_lobpcg": "ops.symmetric", "jit._script": "jit", "onnx.utils": "onnx",
+    "utils._typing_utils": "_utils",
     "_C._functorch": "_functorch", "_functorch.vmap": "_functorch", "utils.data._utils.pin_memory": "utils.data._pinning",
 }
 _LAYERS = {                     # modules of quantised layers: PyTorch has them below nn and below ao.nn
@@ -53,6 +57,8 @@ _ELSEWHERE.update({"quantization": "ao.quantization", **{f"quantization.{n}": f"
 _FOUND = {*_ELSEWHERE, *(name.rpartition(".")[0] for name in _ELSEWHERE)}       # these, and packages that they make of modules, are left to the finder
 
 
+_FUNCTORCH = {"functorch.compile": "_aot", "functorch.experimental": "_higher_order_ops", "functorch.experimental.control_flow": "_higher_order_ops",
+              "functorch.experimental.ops": "_higher_order_ops"}
 _OWN, _FOLLOWS = "0.1.0", "2.13.0+clnn"
 
 
@@ -108,8 +114,8 @@ class _Finder:
         root, dot, rest = name.partition(".")
         if name == "functorch" and is_torch():              # a package of PyTorch's distribution
             return ModuleSpec(name, _Loader(f"{_PACKAGE}.functorch"), is_package=True)
-        if name == "functorch.compile" and is_torch():
-            return ModuleSpec(name, _Loader(f"{_PACKAGE}._aot"))
+        if name in _FUNCTORCH and is_torch():
+            return ModuleSpec(name, _Loader(f"{_PACKAGE}.{_FUNCTORCH[name]}"), is_package=True)
         if not dot or root != _PACKAGE and sys.modules.get(root) is not sys.modules.get(_PACKAGE):
             return None
         if root == "torch":

@@ -23,5 +23,8 @@ class UserError(TorchDynamoException):
     """A call that :func:`clnn.export.export` does not take: ``error_type`` tells the kind."""
 
     def __init__(self, error_type, msg, case_name=None):
+        if case_name is not None:
+            msg += (" " if msg.endswith(".") else "\n") + (f"For more information about this error, see: https://pytorch.org/docs/main/generated/exportdb/index.html#"
+                                                           f"{case_name.replace('_', '-')}")
         super().__init__(msg)
         self.error_type, self.msg = error_type, msg

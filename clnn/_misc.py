@@ -7,6 +7,7 @@ from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core import warn
 from .core.config import config
+from .ops.creation import deterministic as _deterministic
 from .storage import UntypedStorage
 
 
@@ -118,11 +119,10 @@ def get_float32_matmul_precision():
     return config.matmul_precision
 
 
-_deterministic = [False, False]             # what programs asked for; every clnn kernel gives equal bits in two runs without it
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Kept for :func:`are_deterministic_algorithms_enabled`: every clnn kernel is deterministic."""
+    """Every clnn kernel is deterministic; this fills the memory of :func:`empty` (see ``utils.deterministic``)."""
     if not isinstance(mode, bool) or not isinstance(warn_only, bool):
         name, value = ("mode", mode) if not isinstance(mode, bool) else ("warn_only", warn_only)
         raise TypeError(f"_set_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 
 from ._tensor.inplace import set_out, type_name
+from ._tensor.override import method_of
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core.shape import wrap_dim
@@ -228,4 +229,4 @@ def sym_sqrt(a):
     return math.sqrt(a)
 
 
-Tensor.hash_tensor = hash_tensor
+Tensor.hash_tensor = method_of(hash_tensor)

@@ -109,6 +109,13 @@ class ExceptionWrapper:
         raise error
 
 
+def not_none(obj):
+    """``obj``, which must not be None."""
+    if obj is None:
+        raise TypeError("Invariant encountered: value was None when it should not be")
+    return obj
+
+
 def is_compiling() -> bool:
     """Whether :func:`clnn.compile` is recording."""
     from .compiler import is_compiling as asked

@@ -110,6 +110,15 @@ class _Plans:
         return self
 
 
+class _Cuda(_Switches):
+    """``cuda``, where older programs look for the ways to compute attention, too."""
+
+    @property
+    def SDPBackend(self):
+        from .nn.attention import SDPBackend
+        return SDPBackend
+
+
 class _FastPath(_Switches):
     """``mha``: whether layers of transformers may take their fast path, which only PyTorch has."""
 
@@ -138,7 +147,7 @@ class _Engine(_Switches):
 
 cudnn = _Switches("cudnn", "Accepted: convolutions need no library.", benchmark=False, deterministic=False, enabled=True, allow_tf32=False,
                   benchmark_limit=10, fp32_precision="ieee", version=lambda: None, is_acceptable=lambda tensor: False)
-cuda = _Switches("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_block,
+cuda = _Cuda("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_block,
                  matmul=_Products(),
                  enable_flash_sdp=lambda enabled: None, enable_mem_efficient_sdp=lambda enabled: None, enable_math_sdp=lambda enabled: None,
                  enable_cudnn_sdp=lambda enabled: None, flash_sdp_enabled=lambda: True, mem_efficient_sdp_enabled=lambda: True,

@@ -15,7 +15,7 @@ from clnn import random as _random
 from clnn._typed import types_of as _types_of
 from clnn._tensor import device as _names
 from clnn.amp._by_device import module_for as _amp
-from clnn.core.errors import DeviceError, OutOfMemoryError  # noqa: F401
+from clnn.core.errors import AcceleratorError, DeviceError, OutOfMemoryError  # noqa: F401
 from clnn.graph.node import realize_all
 from clnn.runtime import device as _physical
 

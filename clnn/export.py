@@ -22,7 +22,7 @@ from clnn.random import fork_rng
 from clnn.utils._pytree import keystr, register_dataclass, tree_flatten, tree_leaves_with_path, tree_unflatten  # noqa: F401
 
 __all__ = ["AdditionalInputs", "Dim", "ExportGraphSignature", "ExportedProgram", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "ShapesCollection",
-           "TensorArgument", "default_decompositions", "export", "load", "save", "unflatten"]
+           "TensorArgument", "default_decompositions", "dims", "export", "load", "save", "unflatten"]
 
 __path__ = []           # programs import torch.export.graph_signature
 InputKind = enum.Enum("InputKind", "USER_INPUT PARAMETER BUFFER CONSTANT_TENSOR CUSTOM_OBJ TOKEN")
@@ -242,7 +242,27 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     kwargs = kwargs or {}
+    _check_shapes(mod, args, kwargs, dynamic_shapes)
     return _traced_program(mod, args, kwargs, _free_sizes(mod, args, kwargs, dynamic_shapes), True)
+
+
+def _check_shapes(mod, args, kwargs, shapes):
+    """Refuse shapes for other arguments than there are."""
+    if not shapes:
+        return
+    try:
+        names = list(inspect.signature(mod.forward).bind(*args, **kwargs).arguments)
+    except TypeError:                                           # the call itself says what is wrong
+        return
+    what = None
+    if isinstance(shapes, dict) and sorted(shapes) != sorted(names):
+        what = (f"When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names {names} of `inputs`, but here they are {list(shapes)}. "
+                "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`.")
+    elif isinstance(shapes, (list, tuple)) and len(shapes) != len(names):
+        what = (f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs` has {len(names)} elements, but `dynamic_shapes` has "
+                f"{len(shapes)} elements")
+    if what is not None:
+        raise UserError(UserErrorType.INVALID_INPUT, what, "dynamic_shapes_validation")
 
 
 def _traced_program(mod, args, kwargs, sizes, composites):
@@ -327,6 +347,16 @@ def unflatten(module, flat_args_adapter=None):
     if flat_args_adapter is not None:
         raise NotImplementedError("export.unflatten: the module takes arguments as it did before it was exported; flat_args_adapter is not used")
     return copy.deepcopy(module._module)
+
+
+def dims(*names, min=None, max=None):           # noqa: A002
+    """Several :class:`Dim`, of the same bounds.
+
+    Example:
+        >>> [dim.__name__ for dim in clnn.export.dims("batch", "length", max=64)]
+        ['batch', 'length']
+    """
+    return tuple(Dim(name, min=min, max=max) for name in names)
 
 
 def default_decompositions():

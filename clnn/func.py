@@ -17,7 +17,7 @@ from clnn._vmap.batched import spread, stripped, wrap
 from clnn._vmap.levels import entered, here
 from clnn.autograd.forward_ad import pushforward
 from clnn.nn.utils import stateless
-from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten, treespec_pprint
 
 __all__ = ["functional_call", "stack_module_state", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "linearize",
            "functionalize", "rearrange", "replace_all_batch_norm_modules_"]
@@ -233,7 +233,8 @@ def vjp(func, *primals, has_aux=False):
         if got != spec and len(seeds) == len(outputs) == 1:
             got = spec
         if got != spec:
-            raise RuntimeError(f"vjp: the cotangents have the structure {got}, the output {spec}")
+            raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. cotangents: "
+                               f"{treespec_pprint(got)}, primal output: {treespec_pprint(spec)}")
         for i, (s, o) in enumerate(zip(seeds, outputs)):
             if s.shape != o.shape:
                 raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {s.shape} and output[{i}] has a shape of {o.shape}.")
@@ -307,6 +308,10 @@ def linearize(func, *primals):
 
     @_differentiating
     def jvp_fn(*tangents):
+        for i, (p, t) in enumerate(zip(variables, tree_leaves(tangents))):
+            for what, own, given in (("shape", p.shape, t.shape), ("dtype", p.dtype, t.dtype)):
+                if own != given:
+                    raise RuntimeError(f"tangent:{i} with {what} {given} in flattened pytree doesn't match the {what} {own} of the corresponding primal.")
         with clnn.enable_grad():
             return _plain(tree_unflatten(push(tree_leaves(tangents), False), spec), False)
     return _plain(tree_unflatten(outputs, spec), False), jvp_fn
@@ -398,6 +403,8 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error", chunk_size=Non
         tensor([[2., 0.],
                 [0., 4.]])
     """
+    if randomness not in ("error", "different", "same"):
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     return _jacobian(func, argnums, has_aux, "jacfwd", _by_columns, chunk_size)
 
 

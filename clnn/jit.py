@@ -12,6 +12,8 @@ import typing
 import warnings
 from typing import Final  # noqa: F401
 
+from ._jit_source import Calls, code_of, schema_of
+
 __all__ = ["script", "trace", "ignore", "unused", "export", "is_scripting", "is_tracing", "script_method", "freeze", "fork", "wait", "save", "load",
            "annotate", "isinstance", "script_if_tracing", "optimize_for_inference", "interface", "Attribute"]
 
@@ -38,9 +40,20 @@ def _noted(obj, inputs=None):
             obj.__dict__["_traced_with"] = inputs
     elif _isinstance(obj, types.FunctionType):
         obj._scripted, obj.name, obj.save = True, obj.__name__, functools.partial(_save_function, obj)
+        _describe(obj)
         if inputs is not None:
             obj._traced_with = inputs
     return obj
+
+
+def _describe(function):
+    """Attributes that programs print: ``code``, ``graph`` and ``schema``."""
+    code = functools.partial(code_of, function)
+    try:
+        function.code, function.schema = code(), schema_of(function)
+    except (AttributeError, ValueError):
+        return
+    function.graph = function.inlined_graph = Calls(function, code)
 
 
 def _save_function(function, f, **kwargs):
@@ -61,15 +74,18 @@ def _program(module):
     return export(module, inputs)
 
 
-def _traced(module):
+def _graph(module):
     program = _program(module)
-    if program is None:
-        raise AttributeError("clnn.jit.script runs modules as Python, without a graph; trace has one")
-    return program.graph_module
+    return program.graph_module.graph if program is not None else Calls(module, functools.partial(_code, module))
+
+
+def _code(module):
+    program = _program(module)
+    return program.graph_module.code if program is not None else code_of(type(module).forward)
 
 
 _OF_MODULES = {"save": lambda module: functools.partial(save, module), "original_name": lambda module: type(module).__name__,
-               "graph": lambda module: _traced(module).graph, "inlined_graph": lambda module: _traced(module).graph, "code": lambda module: _traced(module).code}
+               "graph": _graph, "inlined_graph": _graph, "code": _code}
 
 
 def script(obj=None, *args, **kwargs):

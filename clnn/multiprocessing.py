@@ -6,6 +6,9 @@ sees: several can train one model's parameters together, as on one processor. St
 from __future__ import annotations
 
 import multiprocessing as _python
+import sys as _sys
+import types as _types
+from multiprocessing import pool as _pool, queues as _queues
 from multiprocessing import *  # noqa: F401,F403
 from multiprocessing.connection import wait as _wait
 
@@ -95,6 +98,22 @@ def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
         ProcessRaisedException: one of them raised; the message holds its traceback.
     """
     return start_processes(fn, args, nprocs, join, daemon, start_method)
+
+
+def _reduce_tensor(tensor):
+    """What a pickle of a tensor holds: a function, and its arguments."""
+    return tensor.__reduce_ex__(2)[:2]
+
+
+def _modules():
+    """Modules below PyTorch's package of this name."""
+    reductions = _types.ModuleType(f"{__name__}.reductions", "How tensors are pickled for other processes.")
+    reductions.ForkingPickler, reductions.reduce_tensor, reductions.init_reductions = _python.reduction.ForkingPickler, _reduce_tensor, lambda: None
+    for name, module in dict(spawn=_sys.modules[__name__], pool=_pool, queue=_queues, reductions=reductions).items():
+        _sys.modules[f"{__name__}.{name}"] = module
+
+
+_modules()
 
 
 def set_sharing_strategy(new_strategy):

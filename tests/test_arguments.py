@@ -193,3 +193,38 @@ def test_constructors_take_sizes_of_numpy(call):
         except TypeError as exc:
             found.append(str(exc))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("call", [
+    "F.layer_norm(t.ones(2, 3).double(), (3,), t.ones(3), t.zeros(3))", "F.layer_norm(t.ones(2, 3), (3,), t.ones(3).double())",
+    "F.layer_norm(t.ones(2, 3).bfloat16(), (3,), t.ones(3))", "F.batch_norm(t.ones(2, 3).double(), t.zeros(3), t.ones(3))",
+    "F.batch_norm(t.ones(2, 3), t.zeros(3).double(), t.ones(3).double(), training=True)", "F.group_norm(t.ones(2, 4).double(), 2, t.ones(4))",
+    "F.binary_cross_entropy(t.ones(2) * 0.5, t.zeros(2), weight=asking)", "F.binary_cross_entropy_with_logits(t.ones(2), t.zeros(2), pos_weight=asking)",
+    "F.nll_loss(t.zeros(2, 2), t.tensor([0, 1]), weight=asking)", "F.cross_entropy(t.zeros(2, 2, 4), t.ones(2, 4).long(), weight=asking)",
+    "F.multi_margin_loss(t.zeros(2, 2), t.tensor([0, 1]), weight=asking)", "asking.set_(t.zeros(3))", "t.ones(2).bfloat16().numpy()",
+    "np.asarray(t.ones(2).bfloat16())", "t.bincount(t.ones(2, 2))", "t.ones(2).type('float32')", "t.ones(2).type(3)", "t.ones(2).norm('x')", "t.promote_types(1, 2)",
+    "t.linalg.norm(t.ones(2), 'x')", "t.linalg.norm(t.ones(2), 'fro')", "t.numel(3)", "t.device('cpu', 'a')"])
+def test_words_of_what_is_refused(call):
+    found = []
+    for lib in (clnn, torch):
+        try:
+            found.append(str(eval(call, dict(t=lib, F=lib.nn.functional, np=np, asking=lib.ones(2, requires_grad=True)))))
+        except (RuntimeError, TypeError, ValueError) as exc:
+            found.append(f"{type(exc).__name__}: {exc}")
+    assert found[0] == found[1].replace("torch.", "clnn.")
+
+
+def test_memory_that_nothing_wrote_is_filled_under_deterministic_algorithms():
+    shown = []
+    for lib in (clnn, torch):
+        lib.use_deterministic_algorithms(True)
+        try:
+            made = [lib.empty(2), lib.empty(2, dtype=lib.int32), lib.empty_like(lib.ones(3, 2).t()), lib.ones(1).new_empty(1, dtype=lib.bool),
+                    lib.empty_strided((2,), (1,))]
+            lib.utils.deterministic.fill_uninitialized_memory = False
+            assert lib.empty(2).shape == (2,)
+        finally:
+            lib.use_deterministic_algorithms(False)
+            lib.utils.deterministic.fill_uninitialized_memory = True
+        shown.append(str([(m.tolist(), m.stride()) for m in made]))
+    assert shown[0] == shown[1]

@@ -430,3 +430,19 @@ def test_modules_that_are_attributes_of_the_package():
         code = f"import {name} as t; [{', '.join(f't.{m}' for m in modules)}]; print(t._disable_dynamo(lambda: 3)(), t._tensor_str._str(t.ones(1)))"
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         assert run.stdout == "3 tensor([1.])\n", run.stderr
+
+
+def chosen(x, y: Optional[torch.Tensor] = None, n: int = 2, name: str = "a") -> Tuple[torch.Tensor, int]:
+    if y is not None:
+        return x * n, n
+    return x, 1
+
+
+def test_what_scripted_functions_and_modules_print():
+    """Programs print the code and the graph; the source of the program stands for the compiler's."""
+    f = torch.jit.script(chosen)
+    assert f.schema == 'chosen(Tensor x, Tensor? y=None, int n=2, str name="a") -> ((Tensor, int))'
+    assert f.code.startswith("def chosen(x, y") and f.code.rstrip().endswith("return x, 1") and "return" in str(f.graph)
+    net = torch.jit.script(torch.nn.Linear(2, 2))
+    assert net.code.startswith("def forward(self, input") and "linear" in str(net.graph)
+    assert "linear" in torch.jit.trace(torch.nn.Linear(2, 2), torch.ones(1, 2)).code

@@ -218,3 +218,20 @@ def test_gradients_pass_through_formats():
     z = clnn.ones(1, 2, 2, 2).contiguous(memory_format=clnn.channels_last).requires_grad_()
     z.pow(2).sum().backward()
     assert z.grad.tolist() == (2 * clnn.ones(1, 2, 2, 2)).tolist()
+
+
+@pytest.mark.parametrize("name", ["tril", "triu", "rot90", "matrix_power", "pixel_shuffle", "channel_shuffle", "interpolate", "scatter", "scatter_add", "pinv",
+                                  "svd", "rpow"])
+def test_results_lie_in_rows_where_pytorchs_do(name):
+    """Programs ask for views of them."""
+    calls = dict(rot90=lambda t, x: t.rot90(x, 0), matrix_power=lambda t, x: t.matrix_power(x, 1), pixel_shuffle=lambda t, x: t.pixel_shuffle(x, 1),
+                 channel_shuffle=lambda t, x: t.channel_shuffle(x, 1), interpolate=lambda t, x: t.nn.functional.interpolate(x[0], 4),
+                 scatter=lambda t, x: x.scatter(0, t.zeros(1, 1, 1, 1).long(), 1.0),
+                 scatter_add=lambda t, x: x.scatter_add(0, t.zeros(1, 1, 1, 1).long(), t.ones(1, 1, 1, 1)),
+                 pinv=lambda t, x: t.linalg.pinv(x), svd=lambda t, x: t.svd(x).V, rpow=lambda t, x: 2 ** x)
+    found = []
+    for t in (clnn, pytest.importorskip("torch")):
+        x = (t.arange(144.0).view(3, 3, 4, 4) % 7).permute(1, 0, 3, 2)
+        r = calls.get(name, lambda t, x: getattr(t, name)(x))(t, x)
+        found.append((r.is_contiguous(), r.view(-1).shape[0]))
+    assert found[0] == found[1]

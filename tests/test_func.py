@@ -164,6 +164,23 @@ def test_errors(call, kind, text):
         call(clnn.ones(4))
 
 
+@pytest.mark.parametrize("call", [
+    lambda t, x: t.vmap(abs, out_dims="a")(x), lambda t, x: t.vmap(abs, out_dims=(0, 0))(x), lambda t, x: t.func.vjp(abs, x)[1]((x, x)),
+    lambda t, x: t.func.jacfwd(abs, randomness="x")(x), lambda t, x: t.func.linearize(t.exp, x)[1](t.ones(3)),
+    *[lambda t, x, f=f, name=name: getattr(t.autograd.functional, name)(lambda a: f(t, a), x, *[x] * (name[-1] == "p"), strict=True)
+      for name in ("jacobian", "hessian", "vjp", "jvp", "vhp", "hvp") for f in (lambda t, a: t.ones(()), lambda t, a: a.sum())],
+    *[lambda t, x, name=name: getattr(t.autograd.functional, name)(t.sum, x) for name in ("jvp", "vhp", "hvp")],
+    lambda t, x: t.autograd.functional.jacobian(lambda a, b: a * 2, (x, x), strict=True), lambda t, x: t.autograd.functional.jacobian(abs, x, strategy="x")])
+def test_words_of_errors(call):
+    found = []
+    for t in (clnn, pytest.importorskip("torch")):
+        try:
+            found.append(str(call(t, t.ones(2))))
+        except Exception as exc:
+            found.append(f"{type(exc).__name__}: {exc}")
+    assert found[0] == found[1].replace("torch", "clnn")
+
+
 def test_errors_read_as_in_pytorch():
     torch = pytest.importorskip("torch")
 

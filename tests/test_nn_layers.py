@@ -423,3 +423,27 @@ def test_weights_of_elements_average_as_in_torch(name):
     got = getattr(nn.functional, name)(clnn.tensor(x), clnn.zeros(2, 2), weight=clnn.tensor(w))
     want = getattr(torch.nn.functional, name)(torch.tensor(x), torch.zeros(2, 2), weight=torch.tensor(w))
     np.testing.assert_allclose(got.item(), want.item(), rtol=1e-6)
+
+
+def test_constants_bases_and_signatures_are_pytorchs():
+    import inspect
+    torch = pytest.importorskip("torch")
+    for name, theirs in vars(torch.nn).items():
+        mine = getattr(nn, name, None)
+        if isinstance(theirs, type) and issubclass(theirs, torch.nn.Module) and mine is not None:
+            if hasattr(theirs, "__constants__"):
+                assert mine.__constants__ == theirs.__constants__, name
+            if name.startswith("Lazy"):
+                public = [[b.__name__ for b in cls.__mro__ if hasattr(nn, b.__name__)] for cls in (mine, theirs)]
+                assert public[0] == public[1]
+                args = [[(p.name, p.default) for p in inspect.signature(cls).parameters.values()] for cls in (mine, theirs)]
+                assert args[0] == args[1] or "Norm" in name, name
+    layer = nn.LazyConvTranspose2d(4, 3, 2, 1, 1, 2, False)
+    assert layer(clnn.ones(1, 4, 5, 5)).shape == (1, 4, 10, 10) and layer.bias is None and type(layer) is nn.ConvTranspose2d
+
+
+def test_a_subclass_of_parameters_is_printed():
+    for m in (clnn, pytest.importorskip("torch")):
+        class Weight(m.nn.Parameter):
+            pass
+        assert repr(Weight(m.ones(2))) == "Parameter containing:\nParameter(Weight([1., 1.], requires_grad=True))"

@@ -39,8 +39,9 @@ def scalar_tensor_class():
 def test_functions_of_a_class_that_is_no_tensor():
     Scalar, implements = scalar_tensor_class()
     implements(clnn.mean)(lambda x: x.value / x.n)
-    implements(clnn.add)(lambda a, b: Scalar(a.n, a.value + b.value) if type(a) is type(b) else clnn.add(
-        *[t.dense() if isinstance(t, Scalar) else t for t in (a, b)]))
+    for add in (clnn.add, clnn.Tensor.add):
+        implements(add)(lambda a, b: Scalar(a.n, a.value + b.value) if type(a) is type(b) else clnn.add(
+            *[t.dense() if isinstance(t, Scalar) else t for t in (a, b)]))
     implements(clnn.nn.functional.softplus)(lambda x: "softplus")
     implements(clnn.cat)(lambda parts, dim=0: ("cat", len(parts), dim))
     implements(clnn.view_as_real)(lambda x: "view")
@@ -58,6 +59,29 @@ def test_functions_of_a_class_that_is_no_tensor():
         clnn.mul(d, 3)
     with pytest.raises(TypeError, match="Multiple dispatch failed for 'clnn.stack'"):
         clnn.stack([d, d])
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'clnn.Tensor.mul'"):
+        clnn.ones(1).mul(d)
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \*: 'Tensor' and 'Scalar'"):
+        clnn.ones(1) * d
+
+
+def test_a_class_tells_methods_from_functions():
+    """As MONAI's ``MetaTensor`` does, which calls the one in what it makes of the other."""
+    for lib in (clnn, pytest.importorskip("torch")):
+        told = []
+
+        class Log(lib.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                told.append("function" if func in (lib.unbind, lib.exp, lib.add) else "method" if func in (lib.Tensor.unbind, lib.Tensor.exp, lib.Tensor.add) else func)
+                return super().__torch_function__(func, types, args, kwargs)
+        x = lib.ones(2).as_subclass(Log)
+        for call in (lambda: x.unbind(0), lambda: lib.unbind(x, 0), lambda: x.exp(), lambda: lib.exp(x), lambda: x + 1, lambda: lib.add(x, 1)):
+            call()
+        assert told == ["method", "function"] * 3
+    for name in "unbind add relu sum mul_ exp_ positive where".split():
+        method = getattr(clnn.Tensor, name)
+        assert method is not getattr(clnn, name, None) and pickle.loads(pickle.dumps(method)) is method
 
 
 def test_other_errors_stay():
@@ -84,8 +108,10 @@ def test_results_keep_the_subclass():
     assert type(Sub([0]) + SubSub([1])) is SubSub and type(x.numpy()).__name__ == "ndarray" and type(x.tolist()) is list
     assert repr(x) == "Sub([1., 2.])"
     assert type(clnn.tensor(x)) is clnn.Tensor                # a factory looks at values only
-    with pytest.raises(TypeError, match="Multiple dispatch failed"):
+    with pytest.raises(TypeError, match="unsupported operand type"):
         x + Other([1.0, 1.0])
+    with pytest.raises(TypeError, match="Multiple dispatch failed"):
+        x.add(Other([1.0, 1.0]))
     x.tag = "mine"
     for again in (copy.deepcopy(x), copy.copy(x)):
         assert type(again) is Sub and again.tag == "mine" and again.tolist() == [1.0, 2.0]
@@ -125,7 +151,7 @@ def test_a_class_sees_methods_functions_and_properties():
     for call, func, count in ((lambda: x + 1, clnn.Tensor.add, 2), (lambda: 1 - x, clnn.Tensor.__rsub__, 2), (lambda: x[0], clnn.Tensor.__getitem__, 2),
                               (lambda: x.shape, clnn.Tensor.shape.__get__, 1), (lambda: x.grad, clnn.Tensor.grad.__get__, 1),
                               (lambda: x.dtype, clnn.Tensor.dtype.__get__, 1), (lambda: clnn.relu(x), clnn.relu, 1), (lambda: len(x), clnn.Tensor.__len__, 1),
-                              (lambda: x.add_(1), clnn.Tensor.add_, 2), (lambda: float(x.sum()), clnn.sum, 1), (lambda: -x, clnn.Tensor.neg, 1)):
+                              (lambda: x.add_(1), clnn.Tensor.add_, 2), (lambda: float(x.sum()), clnn.Tensor.sum, 1), (lambda: -x, clnn.Tensor.neg, 1)):
         seen.clear()
         call()
         assert seen[0][0] == func and seen[0][1] == count

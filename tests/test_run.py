@@ -108,6 +108,67 @@ assert torch.func.vmap(torch.dot)(x, x).tolist() == [5, 50]
     assert done.returncode == 0, done.stderr
 
 
+def test_names_of_parts(tmp_path):
+    """Where programs and libraries import PyTorch's parts from."""
+    program = tmp_path / "program.py"
+    program.write_text("""
+import torch
+import torch.monitor, torch.mtia
+from functorch.experimental.control_flow import cond
+from torch import classes
+from torch._C import Generator
+from torch._C._distributed_c10d import ProcessGroup
+from torch._lobpcg import lobpcg
+from torch._tensor import Tensor
+from torch.autograd.function import NestedIOFunction
+from torch.backends.cuda import SDPBackend, sdp_kernel
+from torch.cuda.comm import broadcast_coalesced
+from torch.cuda.graphs import CUDAGraph
+from torch.distributed._tensor import DeviceMesh
+from torch.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
+from torch.export.dynamic_shapes import dims
+from torch.export.unflatten import unflatten
+from torch.multiprocessing.pool import Pool
+from torch.multiprocessing.queue import SimpleQueue
+from torch.multiprocessing.reductions import ForkingPickler, reduce_tensor
+from torch.multiprocessing.spawn import ProcessRaisedException
+from torch.nn.modules.conv import _LazyConvXdMixin
+from torch.nn.modules.module import _global_forward_hooks
+from torch.nn.parallel._functions import Broadcast, ReduceAddCoalesced
+from torch.optim.lr_scheduler import _enable_get_lr_call
+from torch.utils.checkpoint import CheckpointFunction
+from torch.utils.data._utils import ExceptionWrapper, collate
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+from torch.utils.data.dataloader import _worker_init_fn_t
+from torch.utils.mobile_optimizer import optimize_for_mobile
+assert Generator is torch.Generator and callable(torch.multiprocessing.spawn) and collate.default_collate([1]).tolist() == [1]
+make, args = reduce_tensor(torch.ones(2))
+assert make(*args).tolist() == [1, 1] and isinstance(torch.nn.LazyConv1d(1, 1), _LazyConvXdMixin)
+assert _MapDatasetFetcher([5, 6], True, list, False).fetch([1, 0]) == [6, 5]
+x = torch.ones(2, requires_grad=True)
+CheckpointFunction.apply(lambda t: t * t, True, x).sum().backward()
+assert x.grad.tolist() == [2, 2]
+try:
+    classes.shop.Cart
+except RuntimeError as exc:
+    assert "shop.Cart" in str(exc)
+class Halves(torch.optim.lr_scheduler.LRScheduler):
+    def step(self, epoch=None):
+        self.last_epoch += 1
+        with _enable_get_lr_call(self):
+            for group, lr in zip(self.optimizer.param_groups, self.get_lr()):
+                group["lr"] = lr
+    def get_lr(self):
+        assert self._get_lr_called_within_step
+        return [base * 0.5 ** self.last_epoch for base in self.base_lrs]
+optimizer = torch.optim.SGD([x], 1.0)
+Halves(optimizer).step()
+assert optimizer.param_groups[0]["lr"] == 0.5
+""")
+    done = subprocess.run([sys.executable, "-m", "clnn", "run", str(program)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="vendors folders are Linux's")
 def test_driver_entries_survive_a_bad_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))

@@ -10,6 +10,7 @@ import numpy as np
 
 from clnn._serialization.files import SerializationError, atomic_write, is_path
 from clnn._serialization.zipread import numpy_dtype
+from clnn._tensor.interop import to_numpy
 from clnn._tensor.tensor import Tensor
 
 _CODES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "I64": "int64", "I32": "int32", "I16": "int16",
@@ -74,7 +75,7 @@ def _write(file, tensors, metadata):
     file.write(struct.pack("<Q", len(text)) + text)
     for _, t in order:
         if t.numel():
-            array = np.ascontiguousarray(t.detach().numpy()).reshape(-1)
+            array = np.ascontiguousarray(to_numpy(t.detach())).reshape(-1)
             file.write(memoryview(array.view(np.uint8)))
 
 

@@ -14,6 +14,7 @@ from clnn._serialization.files import SerializationError
 from clnn._serialization.unpickle import Machine
 from clnn._serialization.zipread import MapLocationError, ZipReader, numpy_dtype
 from clnn._serialization.zipwrite import Pickler, warn_of
+from clnn._tensor.interop import to_numpy
 
 MAGIC, _VERSION = 0x1950A86A20F9469CFC6C, 1001
 _SIZES = {"short": 2, "int": 4, "long": 4}
@@ -97,4 +98,4 @@ def write_sequence(obj, file):
     for tensor in pickler.storages:
         file.write(_COUNT.pack(tensor.numel()))
         if tensor.numel():
-            file.write(np.ascontiguousarray(tensor.numpy()).view("u1").data)
+            file.write(np.ascontiguousarray(to_numpy(tensor)).view("u1").data)

@@ -13,6 +13,7 @@ from clnn._serialization.allowed import STORAGE_OF, UNTYPED
 from clnn._serialization.files import SerializationError
 from clnn._serialization.objects import write_object
 from clnn._tensor.handle import RESERVED
+from clnn._tensor.interop import to_numpy
 from clnn._tensor.tensor import Tensor
 from clnn.core.layout import layout, strided
 
@@ -405,7 +406,7 @@ def write_zip(obj, file, root):
         _add(archive, f"{root}/data.pkl", data)
         _add(archive, f"{root}/byteorder", sys.byteorder.encode())
         for i, tensor in enumerate(pickler.storages):
-            array = tensor.numpy() if tensor.numel() else None
+            array = to_numpy(tensor) if tensor.numel() else None
             _add(archive, f"{root}/data/{i}", b"" if array is None else memoryview(array.view("u1")))
         _add(archive, f"{root}/version", b"3\n")
 

@@ -23,7 +23,7 @@ from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_overlap, set_out
-from .override import answers, late
+from .override import answers, late, method_of
 from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
@@ -80,7 +80,7 @@ def _finish(op, fn, method, inplace, method_name=None):
     op.doc = fn.__doc__ = described(op, op.doc or fn.__doc__)
     for name in (op.name, *op.aliases):
         if method:
-            setattr(Tensor, method_name or name, fn)
+            setattr(Tensor, method_name or name, method_of(fn))
         if inplace:
             setattr(Tensor, name + "_", _inplace_form(op, plain, name))  # writes in its own dtype, under autocast too
     return fn

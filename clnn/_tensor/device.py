@@ -93,6 +93,8 @@ class device:
         name = type.strip()
         kind, _, number = name.partition(":")
         if index is not None:
+            if not hasattr(index, "__index__"):
+                raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
             if number:
                 raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {name}")
             name, number = f"{name}:{index}", str(index)

@@ -71,6 +71,13 @@ def to_numpy(t: Tensor, force=False) -> np.ndarray:
     return _window(t, device) if t._numel and sharing.able(device) and not device.records() else read(t)
 
 
+def _asked(t: Tensor, force=False) -> np.ndarray:
+    """What a program gets: NumPy by itself has no bfloat16, and programs catch the error."""
+    if t.dtype is dt.bfloat16:
+        raise TypeError("Got unsupported ScalarType BFloat16")
+    return to_numpy(t, force)
+
+
 def _window(t, device) -> np.ndarray:
     """An array that looks into the memory of ``t``."""
     st, itemsize = t._storage, t.dtype.itemsize
@@ -310,5 +317,5 @@ def from_numpy(array) -> Tensor:
     return in_order(array, device) if t is None else t
 
 
-later.item, later.to_numpy, later.read = item, to_numpy, read
+later.item, later.to_numpy, later.read = item, _asked, read
 __all__ = ["contiguous_strides"]

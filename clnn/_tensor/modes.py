@@ -70,11 +70,15 @@ def pop():
 
 
 def _put(fn, maker):
-    """Have ``fn`` do what ``maker`` makes of the function that it was."""
+    """Have ``fn`` do what ``maker`` makes of the function that it was, and its method likewise."""
+    for form in override.forms(fn):
+        _put_one(form, maker)
+
+
+def _put_one(fn, maker):
     if fn.__code__.co_filename == override.__file__ and isinstance(getattr(fn, "__wrapped__", None), FunctionType):
         fn = fn.__wrapped__                                     # inside of the question for __torch_function__
-    inner = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
-    inner.__kwdefaults__, inner.__dict__ = fn.__kwdefaults__, dict(fn.__dict__)
+    inner = override.copied(fn)
     _undo.append((fn, fn.__code__, fn.__defaults__, fn.__kwdefaults__))
     fn.__code__, fn.__defaults__ = override._code(fn.__code__.co_freevars).replace(co_name=fn.__code__.co_name), None
     fn.__kwdefaults__ = {"_entry": maker(inner)}

@@ -23,6 +23,7 @@ _undo: list = []                # (function, code, defaults, keyword defaults, _
 _changed: set = set()           # these functions
 _wrappers: set = set()          # code of the functions that call :func:`late`
 _makers: dict = {}
+_twins: dict = {}               # function -> the method that does the same, and the other way round
 _kinds: dict = {}               # class -> whether its instances take functions over; None for lists, whose items are asked
 
 
@@ -151,7 +152,8 @@ def hand_over(func, args, kwargs, found):
     if modes:
         lines.insert(0, f"  - mode object {modes[-1]}")
     place = (getattr(func, "__module__", None) or "clnn").partition(".")[0]
-    name = f"{config.spoken if place == 'clnn' else place}.{func.__name__}" if hasattr(func, "__module__") else repr(func)
+    own = func.__qualname__ if getattr(func, "__qualname__", "").startswith("Tensor.") else getattr(func, "__name__", "")
+    name = f"{config.spoken if place == 'clnn' else place}.{own}" if hasattr(func, "__module__") else repr(func)
     raise TypeError("\n".join([f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:", "", *lines, "",
                                "For more information, try re-running with TORCH_LOGS=not_implemented"]))
 
@@ -163,7 +165,7 @@ def _entry(inner, func, by_arguments=True):
 
     ``by_arguments``: the arguments are asked, not just the modes; else they count as plain tensors.
     """
-    kinds, here, spread = _kinds, local, getattr(func, "spread", None)
+    kinds, here, spread, symbol = _kinds, local, getattr(func, "spread", None), getattr(inner, "symbol", False)
 
     def factory(args, kwargs):
         if here.modes and here.off < 2:
@@ -185,7 +187,12 @@ def _entry(inner, func, by_arguments=True):
                 if kwargs:
                     found = overloaded(kwargs.values())
         if found or here.modes:
-            return hand_over(func, args if spread is None else spread(args), kwargs, found)
+            try:
+                return hand_over(func, args if spread is None else spread(args), kwargs, found)
+            except TypeError:
+                if symbol:                                      # Python asks the other side, and says what it cannot do
+                    return NotImplemented
+                raise
         return inner(*args, **kwargs)
     if not by_arguments:
         return factory
@@ -207,8 +214,7 @@ def _code(free):
 def _rewrite(fn, func, by_arguments):
     """Put the check before ``fn``, in place."""
     code = fn.__code__
-    inner = FunctionType(code, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
-    inner.__kwdefaults__, inner.__dict__ = fn.__kwdefaults__, dict(fn.__dict__)
+    inner = copied(fn)
     _changed.add(fn)
     _undo.append((fn, code, fn.__defaults__, fn.__kwdefaults__, fn.__dict__.get("__wrapped__")))
     fn.__code__, fn.__defaults__ = _code(code.co_freevars).replace(co_name=code.co_name), None
@@ -267,6 +273,45 @@ def late(fn, args, kwargs=None):
         return NotImplemented
     activate()
     return fn(*args, **(kwargs or {}))
+
+
+# -- methods ---------------------------------------------------------------------------------------------------------------------------
+
+def copied(fn):
+    """The same function, over the same variables, as an object of its own."""
+    new = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    new.__kwdefaults__, new.__doc__, new.__module__, new.__qualname__ = fn.__kwdefaults__, fn.__doc__, fn.__module__, fn.__qualname__
+    new.__dict__.update(fn.__dict__)
+    return new
+
+
+def method_of(fn):
+    """``fn`` as a method of Tensor, which classes tell from the function: in PyTorch they are two objects."""
+    method = _twins.get(fn)
+    if method is None:
+        method = _twinned(fn)
+        method.__module__, method.__qualname__ = "clnn", f"Tensor.{fn.__name__}"
+    return method
+
+
+def function_of(method):
+    """A method of Tensor as a function of the package."""
+    fn = _twins.get(method)
+    if fn is None:
+        fn = _twinned(method)
+        fn.__module__, fn.__qualname__ = "clnn", method.__name__
+    return fn
+
+
+def _twinned(fn):
+    twin = _twins[fn] = copied(fn)
+    _twins[twin] = fn
+    return twin
+
+
+def forms(fn):
+    """``fn``, and the method or function that does the same: what is written into the one has to be written into the other."""
+    return (fn, _twins[fn]) if fn in _twins else (fn,)
 
 
 # -- the protocol of Tensor's subclasses -----------------------------------------------------------------------------------------------

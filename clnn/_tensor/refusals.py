@@ -9,6 +9,7 @@ import functools
 from ..core import dtype as dt
 from ..core.warn import called_by_program, first_time, warn
 from ..graph.op import REGISTRY
+from .grad_mode import state
 from .tensor import Tensor
 
 _BOOL = (dt.bool_,)
@@ -55,6 +56,12 @@ for _name, (_old, _new) in _INSTEAD.items():
     DEPRECATED[_name] += f"\n{_old}\nshould be replaced with\n{_new}"
 DEPRECATED["chain_matmul"] = ("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts "
                               "a list of two or more tensors rather than multiple parameters.")
+
+
+def constant(name, argument, tensor):
+    """Refuse a tensor that asks for a gradient where there is none."""
+    if tensor is not None and tensor._rg and state.grad:
+        raise RuntimeError(f"The function '{name}' is not differentiable with respect to argument '{argument}'. This input cannot have requires_grad True.")
 
 
 def _old_order(name, factors, given, operands):

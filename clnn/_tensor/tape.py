@@ -163,6 +163,8 @@ native.give(entry=Node, accumulator=accumulator, last=_LAST, number=_counter.__n
 class Task:
     """One walk over the tape: which nodes it comes by, for hooks that wait for several gradients."""
 
+    final = ()                  # what programs want called when it is over
+
     def __init__(self, roots, inputs, accumulate, create_graph):
         self.unfolds = not create_graph
         self.roots, self.arrive, self.execute, self.needed, self.notes = roots, None, None, None, {}
@@ -262,7 +264,18 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
             for leaf in leaves:             # a gradient left pending would keep its inputs, whole activations, alive
                 if leaf._grad is not None:
                     leaf._grad._settle()
+    for callback in task.final:
+        callback()
     return captured
+
+
+def at_end(callback):
+    """Call ``callback()`` when the walk that is under way in this thread is over."""
+    if state.task is None:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    if not state.task.final:
+        state.task.final = []
+    state.task.final.append(callback)
 
 
 def _complete(node, edges, waits, buffers, heap):

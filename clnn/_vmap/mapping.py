@@ -39,6 +39,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
+        _check_out_dims(func, out_dims)
         leaves, spec = tree_flatten(args)
         dims, size = _in_dims(func, leaves, spec, in_dims)
         at_once = size if chunk_size is None else chunk_size
@@ -106,9 +107,15 @@ def _one_by_one(func, leaves, dims, size, spec, kwargs, randomness):
     return [(clnn.stack(list(column)), False) for column in zip(*[tree_flatten(r)[0] for r in results])], spec_out
 
 
+def _check_out_dims(func, out_dims):
+    if not isinstance(out_dims, int) and not all(d is None or isinstance(d, int) for d in tree_flatten(out_dims)[0]):
+        raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints representing where in the "
+                         "outputs the vmapped dimension should appear.")
+
+
 def _out_dims(func, out_dims, spec):
     places = broadcast_prefix(out_dims, spec)
-    if places is None:
+    if places is None or spec.is_leaf() and isinstance(out_dims, tuple) and len(out_dims) != 1:
         raise ValueError(f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of `outputs`. out_dims has "
                          f"structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
     return places

@@ -1,6 +1,7 @@
 """Automatic differentiation: the engine's entry points, custom functions, checks and hooks."""
 from __future__ import annotations
 
+from .._tensor import tape as _tape
 from .._tensor.backward import backward, grad
 from .._tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .._tensor.tensor import Tensor as _Tensor
@@ -16,6 +17,15 @@ class _VariableType(type):
         return isinstance(t, _Tensor)
 
 
+class _Engine:
+    """What libraries ask of the part that walks over the tape."""
+
+    @staticmethod
+    def queue_callback(callback):
+        """Call ``callback()`` when the backward pass that is under way is over."""
+        _tape.at_end(callback)
+
+
 class Variable(metaclass=_VariableType):
     """Tensors are differentiable themselves; ``Variable(t)`` returns ``t`` with ``requires_grad`` set as asked.
 
@@ -23,6 +33,8 @@ class Variable(metaclass=_VariableType):
         >>> clnn.autograd.Variable(clnn.ones(2), requires_grad=True).requires_grad
         True
     """
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
         t = data.detach() if isinstance(data, _Tensor) and data._grad_fn is None and requires_grad != data.requires_grad else data

@@ -75,7 +75,9 @@ def exit_dual_level(*, level=None):
     """End a level: all tangents made in it are gone."""
     global _current_level, _quiet
     level = _current_level if level is None else level
-    if level != _current_level or level < 0:
+    if level < 0:
+        raise RuntimeError("Dual level must be a positive number.")
+    if level != _current_level:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
     _current_level, display.dual_of = -1, None
     if _quiet:
@@ -124,7 +126,8 @@ def make_dual(tensor, tangent, *, level=None):
         if not t.dtype.differentiable:
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")
     if tensor.shape != tangent.shape:
-        raise RuntimeError(f"Expected tangent to have the same shape as the primal, {list(tensor.shape)}, but got {list(tangent.shape)}")
+        raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of "
+                           f"size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}.")
     node = _Dual(tensor, tangent)
     _duals.append(node)
     dual = tensor._alias()

@@ -375,6 +375,10 @@ def _no_jvp(ctx, *grad_inputs):
 Function.jvp = staticmethod(_no_jvp)
 
 
+class NestedIOFunction(Function):
+    """A :class:`Function` of nested lists and tuples, from the time before those could be given to any: deprecated."""
+
+
 class InplaceFunction(Function):
     """A :class:`Function` that may change its inputs; ``ctx.mark_dirty`` says which."""
 

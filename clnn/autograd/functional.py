@@ -19,7 +19,7 @@ def _prepare(x, create_graph, name):
     return tuple(t.view_as(t) if create_graph and t.requires_grad else t.detach().clone().requires_grad_() for t in xs), many
 
 
-def _call(func, xs, name):
+def _call(func, xs, name, strict=False):
     out = func(*xs)
     many = isinstance(out, (tuple, list))
     outs = tuple(out) if many else (out,)
@@ -27,13 +27,17 @@ def _call(func, xs, name):
         if not isinstance(o, Tensor):
             raise TypeError(f"The outputs of the user-provided function given to {name} must be either a Tensor or a tuple of Tensors but the "
                             f"given outputs of the user-provided function has type {type(o)}.")
+    for i, o in enumerate(outs if strict else ()):
+        if not o.requires_grad:
+            raise RuntimeError(f"Output {i} of the user-provided function does not require gradients. The outputs must be computed in a differentiable manner "
+                               "from the input when running in strict mode.")
     return outs, many
 
 
-def _fill(grads, xs, strict=False, name=""):
+def _fill(grads, xs, strict=False, what="The output"):
     if strict and any(g is None for g in grads):
         i = [g is None for g in grads].index(True)
-        raise RuntimeError(f"The output of the user-provided function is independent of input {i}. This is not allowed in strict mode. ({name})")
+        raise RuntimeError(f"{what} of the user-provided function is independent of input {i}. This is not allowed in strict mode.")
     return tuple(x.new_zeros(x.shape) if g is None else g for g, x in zip(grads, xs))
 
 
@@ -49,10 +53,21 @@ def _grads(outs, xs, seeds, create_graph, retain=True):
     return grad([o for o, _ in pairs], xs, [s for _, s in pairs], retain_graph=retain, create_graph=create_graph, allow_unused=True)
 
 
+def _of_first(grads, xs, strict):
+    """The first gradients, of which more are asked for: all have to depend on the inputs where ``strict`` says so."""
+    for i, g in enumerate(grads if strict else ()):
+        if g is None or not g.requires_grad:
+            raise RuntimeError(f"While computing the hessian, found that the jacobian of the user-provided function with respect to input {i} is independent of the "
+                               "input. This is not allowed in strict mode. You should ensure that your function is twice differentiable and that the jacobian "
+                               "depends on the inputs (this would be violated by a linear function for example).")
+    return _fill(grads, xs)
+
+
 def _vectors(v, like, name, many):
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
-            raise RuntimeError("The vector v can only be None if the user-provided function returns a single Tensor with a single element.")
+            whose = "user-provided function returns" if name == "vjp" else "input to the user-provided function is"
+            raise RuntimeError(f"The vector v can only be None if the {whose} a single Tensor with a single element.")
         return (like[0].new_ones(like[0].shape),)
     vs = tuple(v) if isinstance(v, (tuple, list)) else (v,)
     if len(vs) != len(like):
@@ -64,7 +79,7 @@ def _vectors(v, like, name, many):
     return vs
 
 
-def _rows(o, xs, create_graph, strict, vectorize):
+def _rows(i, o, xs, create_graph, strict, vectorize):
     """The Jacobian of one output, per input: by one backward pass per element, or by one for all elements."""
     flat, count = o.reshape(-1), o.numel()
     if vectorize:
@@ -75,7 +90,7 @@ def _rows(o, xs, create_graph, strict, vectorize):
     for j in range(count):
         seed = flat.detach().new_zeros(count)
         seed[j] = 1.0
-        for k, g in enumerate(_fill(_grads((flat,), xs, (seed,), create_graph), xs, strict, "jacobian")):
+        for k, g in enumerate(_fill(_grads((flat,), xs, (seed,), create_graph), xs, strict, f"Output {i}")):
             columns[k].append(g)
     return tuple(REGISTRY["stack"].fn(c, 0).reshape(o.shape + x.shape) if c else x.new_zeros(o.shape + x.shape) for c, x in zip(columns, xs))
 
@@ -89,7 +104,7 @@ def _forward(func, inputs, create_graph, strict, vectorize):
     if strict:
         raise RuntimeError("jacobian: strict=True and strategy=\"forward-mode\" are not supported together. Set strict=False or strategy=\"reverse-mode\".")
     if not vectorize:
-        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`.")
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.")
     xs, many = _prepare(inputs, False, "jacobian")
     return jacfwd(func, tuple(range(len(xs))) if many else 0)(*[x.detach() for x in xs])
 
@@ -109,16 +124,16 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
                 [0., 6.]])
     """
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError(f"Expected strategy to be either \"forward-mode\" or \"reverse-mode\", got {strategy!r}. Hint: If your function has more outputs "
-                             "than inputs, \"forward-mode\" tends to be more performant. Otherwise, prefer to use \"reverse-mode\".")
+        raise AssertionError("Expected strategy to be either \"forward-mode\" or \"reverse-mode\". Hint: If your function has more outputs than inputs, "
+                             "\"forward-mode\" tends to be more performant. Otherwise, prefer to use \"reverse-mode\".")
     if strategy == "forward-mode":
         return _forward(func, inputs, create_graph, strict, vectorize)
     if strict and vectorize:
         raise RuntimeError("jacobian: strict=True and vectorized=True are not supported together. Set one of them to False.")
     with enable_grad():
         xs, many_in = _prepare(inputs, create_graph, "jacobian")
-        outs, many_out = _call(func, xs, "jacobian")
-        rows = [_settle(_rows(o, xs, create_graph, strict, vectorize), many_in, create_graph) for o in outs]
+        outs, many_out = _call(func, xs, "jacobian", strict)
+        rows = [_settle(_rows(i, o, xs, create_graph, strict, vectorize), many_in, create_graph) for i, o in enumerate(outs)]
     return tuple(rows) if many_out else rows[0]
 
 
@@ -133,10 +148,10 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     many = isinstance(inputs, (tuple, list))
 
     def first(*xs):
-        outs, several = _call(func, xs, "hessian")
+        outs, several = _call(func, xs, "hessian", strict)
         if several or outs[0].numel() != 1:
             raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
-        got = _fill(_grads((outs[0].reshape(()),), xs, (outs[0].new_ones(()),), True), xs, strict, "hessian")
+        got = _of_first(_grads((outs[0].reshape(()),), xs, (outs[0].new_ones(()),), True), xs, strict)
         return got if many else got[0]
     return jacobian(first, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
@@ -150,8 +165,8 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
     """
     with enable_grad():
         xs, many_in = _prepare(inputs, create_graph, "vjp")
-        outs, many_out = _call(func, xs, "vjp")
-        got = _fill(_grads(outs, xs, _vectors(v, outs, "vjp", many_out), create_graph), xs, strict, "vjp")
+        outs, many_out = _call(func, xs, "vjp", strict)
+        got = _fill(_grads(outs, xs, _vectors(v, outs, "vjp", many_out), create_graph), xs, strict)
     return _settle(outs, many_out, create_graph), _settle(got, many_in, create_graph)
 
 
@@ -165,19 +180,19 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     with enable_grad():
         xs, _ = _prepare(inputs, create_graph, "jvp")
         vs = _vectors(v, xs, "jvp", False)
-        outs, many_out = _call(func, xs, "jvp")
+        outs, many_out = _call(func, xs, "jvp", strict)
         dual = tuple(o.detach().new_zeros(o.shape).requires_grad_() for o in outs)
-        back = _fill(_grads(outs, xs, dual, True), xs, strict, "jvp")
-        got = _fill(_grads(back, dual, vs, create_graph), outs, strict, "jvp")
+        back = _fill(_grads(outs, xs, dual, True), xs, strict)
+        got = _fill(_grads(back, dual, vs, create_graph), outs, strict)
     return _settle(outs, many_out, create_graph), _settle(got, many_out, create_graph)
 
 
-def _scalar_gradient(func, inputs, create_graph, name):
+def _scalar_gradient(func, inputs, create_graph, name, strict):
     xs, many = _prepare(inputs, create_graph, name)
-    outs, several = _call(func, xs, name)
+    outs, several = _call(func, xs, name, strict)
     if several or outs[0].numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
-    first = _fill(_grads((outs[0],), xs, (outs[0].new_ones(outs[0].shape),), True), xs)
+    first = _of_first(_grads((outs[0],), xs, (outs[0].new_ones(outs[0].shape),), True), xs, strict)
     return xs, many, outs[0], first
 
 
@@ -189,8 +204,8 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
         (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
-        xs, many, out, first = _scalar_gradient(func, inputs, create_graph, "vhp")
-        got = _fill(_grads(first, xs, _vectors(v, xs, "vhp", many), create_graph), xs, strict, "vhp")
+        xs, many, out, first = _scalar_gradient(func, inputs, create_graph, "vhp", strict)
+        got = _fill(_grads(first, xs, _vectors(v, xs, "vhp", many), create_graph), xs, strict)
     return _settle((out,), False, create_graph), _settle(got, many, create_graph)
 
 

@@ -248,6 +248,9 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     try:
         return PROMOTE[type1, type2]
     except KeyError:
+        for at, given in enumerate((type1, type2), 1):
+            if not isinstance(given, dtype):
+                raise TypeError(f"promote_types(): argument 'type{at}' (position {at}) must be {config.spoken}.dtype, not {type(given).__name__}") from None
         a, b = (SPOKEN.get(d.name, d.name) for d in (type1, type2))
         raise RuntimeError(f"Promotion for uint16, uint32, uint64 types is not supported, attempted to promote {a} and {b}" if type1.index >= 0 <= type2.index
                            else f"Promotion for {a} and {b} is not supported") from None

@@ -16,6 +16,10 @@ class DeviceError(RuntimeError):
     """
 
 
+class AcceleratorError(RuntimeError):
+    """What PyTorch raises where a driver reports an error; clnn's are :class:`LaunchError` and :class:`DeviceError`."""
+
+
 class OutOfMemoryError(RuntimeError):
     """A device had no room for an allocation, even after the memory pool was freed and the request repeated."""
 

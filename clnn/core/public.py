@@ -16,3 +16,10 @@ def name_functions(names, module):
     for name, fn in names.items():
         if fn.__class__ is FunctionType and name[0] != "_" and not _found(fn):
             fn.__module__, fn.__qualname__ = module, name
+
+
+def name_methods(cls, module):
+    """The same for the methods of ``cls``, a class of ``module``."""
+    for name, fn in list(vars(cls).items()):
+        if fn.__class__ is FunctionType and name[0] != "_" and ("<" in fn.__qualname__ or not _found(fn)):
+            fn.__module__, fn.__qualname__ = module, f"{cls.__name__}.{name}"

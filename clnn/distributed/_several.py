@@ -233,6 +233,7 @@ def _divided(name):
 
 _REAL = {name: dict(Placement=Placement, Shard=Shard, Replicate=Replicate, Partial=Partial) for name in ("tensor", "tensor.placement_types", "_tensor")}
 _REAL["tensor.placement_types"]["_StridedShard"] = _StridedShard
+_REAL["_tensor"].update(DeviceMesh=DeviceMesh)
 _REAL["device_mesh"] = dict(DeviceMesh=DeviceMesh, init_device_mesh=init_device_mesh)
 _REAL["algorithms"] = _REAL["algorithms.join"] = dict(Join=Join, Joinable=Joinable, JoinHook=JoinHook)
 _REAL["algorithms.ddp_comm_hooks.default_hooks"] = {n: f for n, f in HOOKS.items() if n != "noop_hook"}

@@ -5,10 +5,11 @@ import clnn
 
 from . import constraints
 from ._binary import Binary, cross_entropy_of
+from .exp_family import ExponentialFamily
 from .utils import clamp_probs
 
 
-class ContinuousBernoulli(Binary):
+class ContinuousBernoulli(Binary, ExponentialFamily):
     """Numbers between 0 and 1 with a density proportional to ``p^x (1 - p)^(1 - x)``.
 
     Near ``p = 1/2`` (inside ``lims``) the normaliser and moments come from Taylor series. Loaiza-Ganem & Cunningham, 2019.
@@ -80,3 +81,15 @@ class ContinuousBernoulli(Binary):
     def entropy(self):
         none = clnn.log1p(-self.probs)
         return self.mean * (none - self.probs.log()) - self._cont_bern_log_norm() - none
+
+    _mean_carrier_measure = 0
+
+    @property
+    def _natural_params(self):
+        return (self.logits,)
+
+    def _log_normalizer(self, x):
+        low, high = self._lims[0] - 0.5, self._lims[1] - 0.5
+        apart = (x <= low) | (x > high)
+        safe = clnn.where(apart, x, low)
+        return clnn.where(apart, (safe.expm1() / safe).abs().log(), x / 2 + x ** 2 / 24 - x ** 4 / 2880)

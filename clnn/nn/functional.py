@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 from math import prod as _prod
-from types import FunctionType
 
 from ..core.public import name_functions as _name_functions
 from ..core.warn import warn as _warn
+from .._tensor.override import copied as _copied
 from ..graph.op import REGISTRY
 from .. import ops as _ops
 from ..ops import dropout as _dropout
@@ -66,10 +66,8 @@ globals().update(_IN_PLACE)
 
 def _twin(fn):
     """The same function as an object of its own: a graph tells ``F.relu`` from ``clnn.relu``."""
-    twin = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
-    twin.__dict__.update(fn.__dict__)
-    twin.__kwdefaults__, twin.__doc__, twin.__module__ = fn.__kwdefaults__, fn.__doc__, __name__
-    twin.__qualname__ = fn.__name__
+    twin = _copied(fn)
+    twin.__module__, twin.__qualname__ = __name__, fn.__name__
     return twin
 
 

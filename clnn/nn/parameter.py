@@ -71,6 +71,8 @@ class Parameter(Tensor, metaclass=_MarkedMeta):
         return result
 
     def __repr__(self):
+        if type(self) is not Parameter:
+            return f"Parameter containing:\nParameter({Tensor.__repr__(self)})"
         return "Parameter containing:\n" + repr(Tensor._make_subclass(Tensor, self, self.requires_grad))
 
     def __reduce_ex__(self, protocol):

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.inplace import apply_inplace, type_name
+from .._tensor.override import method_of
 from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
@@ -82,7 +83,7 @@ def _publish(name, fn, method=False, **fields):
         in_place.__doc__ = f"In-place form of :func:`{name}`."
         IN_PLACE[name + "_"] = in_place
         if method:
-            setattr(Tensor, name + "_", in_place)
+            setattr(Tensor, name + "_", method_of(in_place))
     return made
 
 

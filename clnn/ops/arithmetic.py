@@ -237,6 +237,8 @@ def pow(input, exponent):
         elif isinstance(exponent, int) and exponent < 0:
             raise RuntimeError("Integers to negative integer powers are not allowed.")
         check_operand(exponent, input.dtype)
+    elif isinstance(input, _NUMBERS):
+        return _pow(input, exponent).contiguous()
     return _pow(input, exponent)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 from .._tensor.declare import composite
 from .._tensor.formats import strides_of, suggested
 from .._tensor.inplace import apply_inplace, part_of_memory, put
+from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor
 from .._tensor.writing import bump
 from ..core import dtype as dt
@@ -36,6 +37,8 @@ def zero_(self):
 
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Make this tensor another view: of ``source``, a tensor or storage."""
+    if self._rg and self._grad_fn is None and state.grad:
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
         self.data = creation.empty(0, dtype=self.dtype, device=self._storage.device)
     elif isinstance(source, Tensor):

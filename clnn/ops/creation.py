@@ -18,7 +18,7 @@ from .._tensor.interop import from_array, in_order, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from ..core import dtype as dt
 from ..core.layout import strided
-from ..core.limits import check_fits, no_room
+from ..core.limits import check_fits, iinfo, no_room
 from ..core.shape import Size
 from ..core.warn import warn
 from ..graph import fuse
@@ -92,6 +92,18 @@ def filled(shape, value, dtype, device) -> Tensor:
     return from_node(fuse.FULL, (value,), dtype, dtype, shape, numel, device, 1, 0, True)
 
 
+deterministic = [False, False]              # what programs asked for (:func:`clnn.use_deterministic_algorithms`): True, and whether to warn only
+
+
+def _unwritten(t):
+    """Memory that nothing was written to, with values that show it where programs want the same of each run."""
+    from ..utils.deterministic import fill_uninitialized_memory
+    if not fill_uninitialized_memory:
+        return t
+    row = t.dtype
+    return filled(t.shape, float("nan") if row.differentiable else True if row is dt.bool_ else iinfo(row).max, row, t._storage.device)
+
+
 def _done(t, requires_grad):
     if requires_grad:
         if not t.dtype.differentiable:
@@ -153,6 +165,8 @@ def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
         clnn.Size([2, 3])
     """
     r = _empty(as_size(size), _float_default(dtype), resolve(device))
+    if deterministic[0]:
+        r = _unwritten(r)
     return _done(r if memory_format is None else formats.with_strides(r, formats.strides_of(memory_format, r.shape)), requires_grad)
 
 
@@ -226,7 +240,8 @@ def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
         >>> clnn.empty_like(clnn.ones(2, 3)).shape
         clnn.Size([2, 3])
     """
-    return _done(_alike(_empty(input.shape, *_like(input, dtype, device)), input, memory_format), requires_grad)
+    r = _empty(input.shape, *_like(input, dtype, device))
+    return _done(_alike(_unwritten(r) if deterministic[0] else r, input, memory_format), requires_grad)
 
 
 @_like_another

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.inplace import type_name
+from .._tensor.refusals import constant
 from ..core import dtype as dt
 from ..core.warn import warn
 from ..graph.op import REGISTRY
@@ -179,6 +180,8 @@ def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=N
                          "ensure they have the same size.")
     if target.dtype is not input.dtype:
         raise RuntimeError(f"Found dtype {type_name(target.dtype)} but expected {type_name(input.dtype)}")
+    if weight is not None:
+        constant("binary_cross_entropy", "weight", weight)
     loss = _bce(input, _bce_target(target))
     return _reduce(loss if weight is None else loss * weight, _legacy(reduction, size_average, reduce))
 
@@ -191,6 +194,9 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"log_sigmoid_cpu\" not implemented for '{type_name(input.dtype)}'")
+    if weight is not None or pos_weight is not None:
+        constant("binary_cross_entropy_with_logits", "weight", weight)
+        constant("binary_cross_entropy_with_logits", "pos_weight", pos_weight)
     if pos_weight is None:
         loss = _bce_logits(input, target)
     else:
@@ -331,6 +337,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
                            f"size [{x.shape[0]}], but got {list(target.shape)}. Input has shape {list(input.shape)}.")
     if y.dtype is not dt.int64:
         raise RuntimeError(f"expected scalar type Long but found {type_name(y.dtype)}")
+    constant("multi_margin_loss", "weight", weight)
     index = y.reshape(-1, 1)
     z = (margin - x.gather(1, index) + x).clamp_min(0)
     z = z * z if p == 2 else z

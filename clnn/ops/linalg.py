@@ -355,7 +355,7 @@ def legacy_svd(input, some=True, compute_uv=True):
         U, V = (filled(Size((*input.shape[:-2], k, k)), 0, input.dtype, input._storage.device) for k in (m, n))
         return named("svd", "U", "S", "V")(U, S, V)
     U, S, Vh = svd(input, not some)
-    return named("svd", "U", "S", "V")(U, S, Vh.mH)
+    return named("svd", "U", "S", "V")(U, S, Vh.mH.contiguous())
 
 
 def _eigh_grad(g, L, V):
@@ -419,7 +419,7 @@ def _pinv(A, atol, rtol, hermitian):
     if not hermitian and atol is None and not isinstance(rtol, Tensor):
         X = least_squares(A, None, tuple(A.shape[:-2]), rtol)
         if X is not None:
-            return X
+            return X.contiguous()
     U, S, Vh = _symmetric_svd(A) if hermitian else svd(A, False)
     keep = S > _cut(A, S, atol, rtol)
     return matmul(Vh.mH * where(keep, 1.0 / where(keep, S, 1.0), 0.0).unsqueeze(-2), U.mH)

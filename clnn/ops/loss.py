@@ -8,6 +8,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import type_name
+from .._tensor.refusals import constant
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
@@ -208,6 +209,9 @@ def _legacy(reduction, size_average, reduce):
     return "sum" if size_average is False else "mean"
 
 
+_NLL = "nll_loss_forward", "nll_loss2d_forward"
+
+
 def _same_device(name, *tensors):
     if len({t._home for t in tensors if isinstance(t, Tensor)}) < 2:
         return
@@ -257,6 +261,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     target = _check_classes("cross_entropy", input, target, weight)
+    if weight is not None:
+        constant(_NLL[input.ndim > 2], "weight", weight)
     return _cross_entropy(input, target, weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index),
                           float(label_smoothing), reduction)
 
@@ -294,4 +300,6 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     check_reduction(reduction)
     _same_device("nll_loss", input, target, weight)
     target = _check_classes("nll_loss", input, target, weight)
+    if weight is not None:
+        constant(_NLL[input.ndim > 2], "weight", weight)
     return _nll(input, target, weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index), reduction)

@@ -22,6 +22,8 @@ def _matrix_norm_np(x, ord="fro", dim=(-2, -1), keepdim=False):
                             for o in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)])
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     """Norm of matrices: ``fro``, ``nuc``, 1 and -1 (column sums), ``inf`` and ``-inf`` (row sums), 2 and -2 (singular values)."""
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if len(A.shape) < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
     A = A.to(dtype) if dtype is not None else A
@@ -51,7 +53,7 @@ def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     if dim is None:
         if len(A.shape) > 2 or not A.shape:
             raise RuntimeError(f"linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {len(A.shape)}D.")
-        return vector_norm(A, ord, None, keepdim, dtype=dtype) if len(A.shape) == 1 else matrix_norm(A, ord, (0, 1), keepdim, dtype=dtype)
+        return vector_norm(A, ord, None, keepdim, dtype=dtype) if len(A.shape) == 1 and not isinstance(ord, str) else matrix_norm(A, ord, (0, 1), keepdim, dtype=dtype)
     return matrix_norm(A, ord, tuple(dim), keepdim, dtype=dtype)
 
 

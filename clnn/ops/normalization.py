@@ -15,6 +15,7 @@ from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format, suggested
 from .._tensor.grad_mode import state
+from .._tensor.refusals import constant
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make_view
 from .._tensor.writing import write
@@ -173,6 +174,17 @@ def _check_shape(name, input, shape, *parameters):
     return shape
 
 
+def _one_kind(input, *parameters):
+    """Refuse parameters of another dtype than ``input``, but float32 ones beside 16 bits."""
+    kind = next((p.dtype for p in parameters if p is not None), input.dtype)
+    if kind is input.dtype:
+        return
+    if any(p is not None and p.dtype is not dt.float32 for p in parameters):
+        raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+    if input.dtype.itemsize > 2:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
 def _layer_samples():
     rng = np.random.default_rng(3)
     x = rng.normal(1, 2, (3, 4, 70))
@@ -189,7 +201,9 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, cudnn_
         input: ``(*, *normalized_shape)``.
         weight, bias: of shape ``normalized_shape``, or None.
     """
-    return _layer_norm(input, _check_shape("layer_norm", input, normalized_shape, weight, bias), weight, bias, eps, False)
+    shape = _check_shape("layer_norm", input, normalized_shape, weight, bias)
+    _one_kind(input, weight, bias)
+    return _layer_norm(input, shape, weight, bias, eps, False)
 
 
 @composite("rms_norm", complex=True, repeat=True, method=False, torch="nn.functional.rms_norm", samples=lambda: [s for s in (
@@ -371,6 +385,12 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
     for what, t in (("running_mean", running_mean), ("running_var", running_var), ("weight", weight), ("bias", bias)):
         if t is not None and t._numel != channels:
             raise RuntimeError(f"{what} should contain {channels} elements not {t._numel}")
+    kind = weight if weight is not None else running_mean
+    if kind is not None and kind.dtype is not input.dtype:
+        _one_kind(input, weight, bias, running_mean, running_var)
+    if running_mean is not None and running_mean._rg or running_var is not None and running_var._rg:
+        constant("native_batch_norm", "running_mean", running_mean)
+        constant("native_batch_norm", "running_var", running_var)
     if training:
         if input._numel <= channels:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.shape}")
@@ -514,6 +534,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
                                f"{list(t.shape)} and input of shape {list(input.shape)}")
     if input.shape[0] * (input._numel // max(1, input.shape[0] * input.shape[1])) * input.shape[1] // num_groups <= 1 and input._numel:
         raise ValueError(f"Expected more than 1 value per channel when training, got input size {list(input.shape)}")
+    _one_kind(input, weight, bias)
     return _group_norm(input, whole(num_groups), weight, bias, eps)
 
 

@@ -108,7 +108,7 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         from .matrix_norms import matrix_norm
         return set_out(out, matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim))
     if isinstance(p, str) and p != "fro":
-        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+        raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     return vector_norm(input, 2 if p == "fro" or p is None else p, dim, keepdim, dtype=dtype, out=out)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor
+from ..core.layout import contiguous_format
 from ..core.shape import broadcast_shapes, wrap_dim
 from ..core.symbols import memo
 from ..core.warn import warn
@@ -415,7 +416,8 @@ def matrix_power(input, n):
     square("linalg.matrix_power", input)
     if n == 0:
         from .creation import eye
-        return input.clone().copy_(eye(input.shape[-1], dtype=input.dtype, device=input._storage.device))        # a part of the graph, in which it is constant
+        one = eye(input.shape[-1], dtype=input.dtype, device=input._storage.device)
+        return input.clone(memory_format=contiguous_format).copy_(one)              # a part of the graph, in which it is constant
     if n < 0:
         input, n = inv(input), -n
     result = None
@@ -425,7 +427,7 @@ def matrix_power(input, n):
         n >>= 1
         if n:
             input = matmul(input, input)
-    return result.clone() if result is input else result
+    return result.clone(memory_format=contiguous_format) if result is input else result
 
 
 # -- products of groups -------------------------------------------------------------------------------------------------------------

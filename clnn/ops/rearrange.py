@@ -8,6 +8,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.interop import read
 from .._tensor.tensor import Tensor, view_of
 from .._tensor.writing import copy
+from ..core.layout import contiguous_format
 from ..core.shape import whole, wrap_dim, wrap_dims
 from ..core.symbols import memo
 from .creation import tensor
@@ -101,7 +102,7 @@ def rot90(input, k=1, dims=(0, 1)):
         raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     k = whole(k) % 4
     if k == 0:
-        return input.clone()
+        return input.clone(memory_format=contiguous_format)
     if k == 2:
         return flip(input, a, b)
     return flip(input, b).transpose(a, b) if k == 1 else flip(input, a).transpose(a, b)

@@ -12,10 +12,11 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
-from .._tensor.formats import keeps_format
+from .._tensor.formats import keeps_format, suggested
 from .._tensor.inplace import type_name
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core.layout import contiguous_format
 from ..core.warn import warn
 from ..graph.fuse import work_group
 from ._scatter import width
@@ -359,7 +360,8 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
               for k, (s, o) in enumerate(zip(input.shape[2:], sizes))]
     same = [t.size == len(t.span) and (scales is None or scales[k] == 1.0) for k, t in enumerate(tables)]
     if all(same):
-        return input.clone()
+        format = suggested(input)
+        return input.clone(memory_format=contiguous_format if format is None else format)
     tables = tuple(None if s else t for s, t in zip(same, tables))
     return _bytes(input, tables) if input.dtype is dt.uint8 and mode in _BYTES else _resample(input, tables)
 

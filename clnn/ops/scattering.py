@@ -16,6 +16,7 @@ from .._tensor.writing import bump, copy
 from .._tensor.wrapped import local as modes
 from ..core import dtype as dt
 from ..core.limits import check_fits
+from ..core.layout import contiguous_format
 from ..core.shape import Size, wrap_dim
 from . import _scatter
 from .creation import filled
@@ -425,7 +426,7 @@ def _elements(name, input, dim, index, src, op):
     call = _scatter_op(part, d, index, src, op, False) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
     if part is input:
         return call.reshape(shape)
-    whole = input.clone()
+    whole = input.clone(memory_format=contiguous_format)
     fit(name, whole, d, index).copy_(call)
     return whole
 

@@ -437,7 +437,9 @@ def bin_range(ends, dim=0):
 @composite("bincount", samples=lambda: [((np.array([0, 1, 1, 3]),), {}), ((np.array([0, 1, 1, 3]),), dict(minlength=6))], numpy=np.bincount)
 def bincount(input, weights=None, minlength=0):
     """How often each value 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of its weights. Waits for the device."""
-    if len(input.shape) != 1 or input.dtype.category != dt.INT:
+    if input.dtype.category != dt.INT:
+        raise NotImplementedError(f'"bincount_cpu" not implemented for \'{type_name(input.dtype)}\'')
+    if len(input.shape) != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None and weights.shape != input.shape:
         raise RuntimeError("weights should be 1-d and have the same length as input")

@@ -48,6 +48,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
             return NotImplemented
     names = _NAMES.get(symbol, (f"__{symbol}__", f"__r{symbol}__"))      # classes that take functions over know them by these
     forward.__name__, backward.__name__ = names
+    forward.symbol = backward.symbol = True
     setattr(Tensor, f"__{symbol}__", forward)
     if reflected:
         setattr(Tensor, f"__r{symbol}__", backward)
@@ -63,6 +64,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
                 if isinstance(other, (Tensor, int, float, complex, np.generic)):
                     raise
                 return NotImplemented                           # the other side may know what to do
+        changed.symbol = True
         setattr(Tensor, f"__i{symbol}__", changed)
 
 
@@ -103,7 +105,7 @@ def _install():
                          "rshift": "bitwise_right_shift"}.items():
         _both(symbol, fn[name].fast, name + "_")
     Tensor.__neg__ = lambda self: fn["neg"](self)
-    Tensor.__pos__ = fn["positive"]
+    Tensor.__pos__ = Tensor.positive
     Tensor.__abs__ = lambda self: fn["abs"](self)
     Tensor.__invert__ = __invert__
     Tensor.__round__ = lambda self, n=0: fn["round"](self, decimals=n or 0)

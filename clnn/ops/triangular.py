@@ -59,7 +59,7 @@ def _matrix(name, input):
 def tril(input, diagonal=0):
     """The lower triangle of matrices (*, M, N), zeros above diagonal number ``diagonal``."""
     _matrix("tril", input)
-    return lasting(where(_mask(input, diagonal), input, False))
+    return lasting(where(_mask(input, diagonal), input, False).contiguous())
 
 
 @composite("triu", repeat="ready small", complex=True, inplace=True, numpy=np.triu,
@@ -67,7 +67,7 @@ def tril(input, diagonal=0):
 def triu(input, diagonal=0):
     """The upper triangle of matrices (*, M, N), zeros below diagonal number ``diagonal``."""
     _matrix("triu", input)
-    return lasting(where(_mask(input, diagonal - 1), False, input))
+    return lasting(where(_mask(input, diagonal - 1), False, input).contiguous())
 
 
 def _index_row(name, dtype, row, col):

@@ -149,9 +149,9 @@ def owned(result, input):
 
 
 def arranged(result, input):
-    """``result`` on memory of its own, in the channels-last format that ``input`` has."""
+    """``result`` on memory of its own, in the channels-last format that ``input`` has, else in rows."""
     format = formats.suggested(input)
-    return owned(result if format is None else result.contiguous(memory_format=format), input)
+    return owned(result.contiguous() if format is None else result.contiguous(memory_format=format), input)
 
 
 _copy_contiguous.op.grad_name = "CloneBackward0"
@@ -518,7 +518,12 @@ def type_(self, dtype=None, non_blocking=False):
     place = getattr(dtype, "place", None)                                # FloatTensor and its like know their dtype and place
     if isinstance(dtype, str):
         place = "cuda" if ".cuda." in dtype else None
-        dtype = next((dt.from_name(k) for k, v in dt.SPOKEN.items() if dtype.endswith("." + v + "Tensor")), None) or dt.as_dtype(dtype)
+        row = next((dt.from_name(k) for k, v in dt.SPOKEN.items() if dtype.endswith("." + v + "Tensor")), None)
+        if row is None:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = row
+    elif not hasattr(dtype, "dtype") and not isinstance(dtype, dt.dtype):
+        raise TypeError("dtype must be a type, str, or dtype object")
     return self.to(device=place, dtype=getattr(dtype, "dtype", dtype))
 
 

@@ -25,6 +25,26 @@ def per_group(name, optimizer, value):
     return [value] * len(optimizer.param_groups)
 
 
+class _enable_get_lr_call:
+    """A block in which ``get_lr`` is part of a step, as schedules of a program's own with a ``step`` say."""
+
+    def __init__(self, o):
+        self.o = o
+
+    def __enter__(self):
+        self.o._get_lr_called_within_step = True
+        return self
+
+    def __exit__(self, *exc):
+        self.o._get_lr_called_within_step = False
+
+
+def _warn_get_lr_called_within_step(lr_scheduler):
+    """Warn of a call of ``get_lr`` outside of a step."""
+    if not lr_scheduler._get_lr_called_within_step:
+        warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=3)
+
+
 class LRScheduler:
     """Base of the schedules.
 
@@ -91,8 +111,7 @@ class LRScheduler:
 
     def get_lr(self):
         """The learning rates of epoch `last_epoch`, one a group, computed from the present ones."""
-        if not self._get_lr_called_within_step:
-            warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", UserWarning, stacklevel=2)
+        _warn_get_lr_called_within_step(self)
         lrs = self._lrs()
         bases = [*self.base_lrs, *[None] * (len(lrs) - len(self.base_lrs))]     # groups may have come since; few schedules ask where they began
         return [self.next_lr(lr, base) for lr, base in zip(lrs, bases, strict=True)]
@@ -132,11 +151,8 @@ class LRScheduler:
 
     def _ask_lr(self):
         """`get_lr()` with the flag that schedules written for PyTorch look at there."""
-        self._get_lr_called_within_step = True
-        try:
+        with _enable_get_lr_call(self):
             return self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
 
     def _apply(self, values):
         for group, lr in zip(self.optimizer.param_groups, values, strict=True):

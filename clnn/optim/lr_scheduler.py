@@ -8,7 +8,7 @@ import types
 from bisect import bisect_right
 from collections import Counter
 
-from clnn.optim._lr_base import LRScheduler
+from clnn.optim._lr_base import LRScheduler, _enable_get_lr_call, _warn_get_lr_called_within_step  # noqa: F401
 from clnn.optim._schedules import ChainedScheduler, CyclicLR, OneCycleLR, ReduceLROnPlateau, SequentialLR
 
 EPOCH_DEPRECATION_WARNING = (

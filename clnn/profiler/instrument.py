@@ -9,7 +9,7 @@ import functools
 import math
 import sys
 
-from .._tensor import dispatch, multi, repeat, tape
+from .._tensor import dispatch, multi, override, repeat, tape
 from .._tensor.tensor import Tensor
 from ..graph import fuse, reduce
 from ..graph import node as lazy
@@ -82,7 +82,8 @@ class Instruments:
             if op.kind == "kernel":
                 self._cell(op.fn, "body", functools.partial(self._timed_body, op))
             elif op.kind == "composite":
-                pairs += [op.fn, self._timed_composite(op, op.fn)]
+                for form in override.forms(op.fn):
+                    pairs += [form, self._timed_composite(op, form)]
         self._everywhere(*pairs)
 
     def _timed_body(self, op, body):

@@ -36,7 +36,7 @@ def batched(op):
 def _call(op, call, tensors):
     rest = iter(tensors)
     filled = call.map(lambda a: next(rest))
-    return tuple(t for t in cases.flatten(op.fn(*filled.args, **filled.kwargs)) if isinstance(t, clnn.Tensor))
+    return tuple(t for t in cases.flatten(cases.called(op.fn, filled.args, filled.kwargs, op.params)) if isinstance(t, clnn.Tensor))
 
 
 def _sample(a, i):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._tensor.device import resolve
-from .._tensor.interop import from_array
+from .._tensor.interop import from_array, to_numpy
 from .._tensor.tensor import Tensor
 from .._tensor.refusals import TENSORS
 from .._tensor.underived import is_underived
@@ -177,7 +177,21 @@ def run(op, call: Call, requires_grad=False, make=to_tensor):
         tensors.append(make(a, requires_grad) if make is to_tensor else make(a))
         return tensors[-1]
     ready = call.map(convert)
-    return flatten(op.fn(*ready.args, **ready.kwargs)), tensors
+    return flatten(called(op.fn, ready.args, ready.kwargs, op.params)), tensors
+
+
+def called(fn, args, kwargs, params):
+    """The call, in which an argument that has no gradient and says so, as the weights of losses do, asks for none."""
+    try:
+        return fn(*args, **kwargs)
+    except RuntimeError as exc:
+        name = re.search(r"is not differentiable with respect to argument '(\w+)'", str(exc))
+        if name is None:
+            raise
+        at = params.index(name[1])
+        if at < len(args):
+            return called(fn, (*args[:at], args[at].detach(), *args[at + 1:]), kwargs, params)
+        return called(fn, args, {**kwargs, name[1]: kwargs[name[1]].detach()}, params)
 
 
 def flatten(result) -> list:
@@ -241,7 +255,7 @@ def torch_tensor(a, requires_grad=False):
     return t.requires_grad_() if requires_grad and (t.is_floating_point() or t.is_complex()) else t
 
 
-def torch_run(fn, call: Call, requires_grad=False):
+def torch_run(fn, call: Call, requires_grad=False, params=()):
     """Call a PyTorch function; returns (outputs, tensors) or None when PyTorch refuses the arguments."""
     import torch
     tensors = []
@@ -255,7 +269,7 @@ def torch_run(fn, call: Call, requires_grad=False):
         return getattr(torch, v.name) if isinstance(v, dt.dtype) else v
     args, kwargs = [value(a) for a in ready.args], {k: value(v) for k, v in ready.kwargs.items()}
     try:
-        return flatten(fn(*args, **kwargs)), tensors
+        return flatten(called(fn, args, kwargs, params)), tensors
     except (RuntimeError, TypeError, NotImplementedError, IndexError, ValueError):
         return None
 
@@ -272,7 +286,7 @@ def is_dtype_error(exc) -> bool:
 def values(x) -> np.ndarray:
     """Any output as a NumPy array."""
     if isinstance(x, Tensor):
-        return x.detach().numpy()
+        return to_numpy(x.detach())
     if type(x).__module__.partition(".")[0] == "torch" and hasattr(x, "detach"):
         x = x.detach().resolve_conj()
         return x.float().numpy() if str(x.dtype) == "torch.bfloat16" else x.numpy(force=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from .._tensor.interop import to_numpy
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.shape import Size
@@ -134,7 +135,7 @@ def _dtype(x):
 
 
 def _array(x):
-    return x.detach().numpy() if isinstance(x, Tensor) else np.asarray(x)
+    return to_numpy(x.detach()) if isinstance(x, Tensor) else np.asarray(x)
 
 
 def _attributes(a, b, rules):

@@ -159,7 +159,7 @@ def _float_outputs(op, call):
 
 def _torch_gradient(op, fn, call, got, seeds, row):
     import torch
-    ran = cases.torch_run(fn, call, requires_grad=True)
+    ran = cases.torch_run(fn, call, requires_grad=True, params=op.params)
     if ran is None:
         return
     outs = [o for o in ran[0] if isinstance(o, torch.Tensor) and o.requires_grad]

@@ -353,6 +353,22 @@ def tree_leaves_with_path(tree, is_leaf=None):
     return [((step, *path), leaf) for step, child in zip(_steps(tree, parts), parts[2]) for path, leaf in tree_leaves_with_path(child, is_leaf)]
 
 
+class _Star:
+    def __repr__(self):
+        return "*"
+
+
+def treespec_pprint(treespec):
+    """A structure as text, with stars in the place of leaves.
+
+    Example:
+        >>> from clnn.utils import _pytree
+        >>> _pytree.treespec_pprint(_pytree.tree_flatten([1, {"a": 2}])[1])
+        "[*, {'a': *}]"
+    """
+    return repr(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
+
+
 def tree_flatten_with_path(tree, is_leaf=None):
     """(list of ``(path, leaf)``, structure)."""
     return tree_leaves_with_path(tree, is_leaf), tree_structure(tree, is_leaf)

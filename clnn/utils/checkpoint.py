@@ -188,6 +188,14 @@ class _ReentrantNode(tape.Node):
         return [t._grad if isinstance(t, Tensor) else None for t in inputs]
 
 
+class CheckpointFunction:
+    """``CheckpointFunction.apply(run_function, preserve_rng_state, *args)``: the older way of :func:`checkpoint`, as libraries call it."""
+
+    @staticmethod
+    def apply(run_function, preserve_rng_state, *args):
+        return _reentrant(run_function, args, preserve_rng_state)
+
+
 def detach_variable(inputs):
     """The tensors of a tuple without their history, asking for gradients where they did; the rest as it is.
 

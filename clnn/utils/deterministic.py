@@ -1,3 +1,3 @@
-"""``fill_uninitialized_memory``: kept for programs that set it; no clnn kernel reads memory that was not written."""
+"""``fill_uninitialized_memory``: whether :func:`clnn.empty` and its like hold NaN, or the largest integer, under deterministic algorithms."""
 
 fill_uninitialized_memory = True

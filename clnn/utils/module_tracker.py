@@ -2,6 +2,7 @@
 
 import weakref
 
+from clnn._tensor import tape
 from clnn._tensor.grad_mode import state
 from clnn._tensor.tensor import Tensor
 from clnn.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
@@ -23,7 +24,7 @@ class ModuleTracker:
     """
 
     def __init__(self):
-        self.parents = {"Global"}
+        self.parents, self._ends = {"Global"}, False
         self._names, self._handles = weakref.WeakKeyDictionary(), []
 
     @property
@@ -41,8 +42,17 @@ class ModuleTracker:
 
     def _arrive(self, name, backward):
         def hook(*gradients):
-            self.parents.add(name) if backward else self.parents.discard(name)
+            if not backward:
+                self.parents.discard(name)
+                return
+            if not self._ends:                                  # a module whose arguments ask for no gradients is left when the pass is over
+                self._ends = True
+                tape.at_end(self._end)
+            self.parents.add(name)
         return hook
+
+    def _end(self):
+        self.parents, self._ends = {"Global"}, False
 
     def _watch(self, values, hook):
         from clnn.autograd.graph import register_multi_grad_hook

@@ -229,7 +229,7 @@ class _LazyNormBase(LazyModuleMixin):
         return input.shape[1]
 
 
-class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
     """A :class:`BatchNorm1d` that takes ``num_features`` from its first input.
 
     Example::
@@ -238,10 +238,10 @@ class LazyBatchNorm1d(_LazyNormBase, BatchNorm1d):
         clnn.Size([4, 3])
     """
 
-    cls_to_become = BatchNorm1d
+    cls_to_become, _input_dims = BatchNorm1d, BatchNorm1d._input_dims
 
 
-class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
     """A :class:`BatchNorm2d` that takes ``num_features`` from its first input.
 
     Example::
@@ -250,10 +250,10 @@ class LazyBatchNorm2d(_LazyNormBase, BatchNorm2d):
         clnn.Size([2, 3, 4, 4])
     """
 
-    cls_to_become = BatchNorm2d
+    cls_to_become, _input_dims = BatchNorm2d, BatchNorm2d._input_dims
 
 
-class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
     """A :class:`BatchNorm3d` that takes ``num_features`` from its first input.
 
     Example::
@@ -262,4 +262,4 @@ class LazyBatchNorm3d(_LazyNormBase, BatchNorm3d):
         clnn.Size([2, 3, 2, 2, 2])
     """
 
-    cls_to_become = BatchNorm3d
+    cls_to_become, _input_dims = BatchNorm3d, BatchNorm3d._input_dims

@@ -277,23 +277,18 @@ class ConvTranspose3d(_ConvTransposeNd):
     _nd = 3
 
 
-class _LazyConvMixin(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution without ``in_channels``: the first input gives them."""
 
-    def __init__(self, out_channels, kernel_size, *args, bias=True, device=None, dtype=None, **kwargs):
-        names = ("stride", "padding", "output_padding", "groups") if self._is_transposed() else ("stride", "padding", "dilation", "groups")
-        names += ("bias", "dilation", "padding_mode") if self._is_transposed() else ("bias", "padding_mode")
-        given = dict(zip(names, args))
-        bias = given.pop("bias", bias)
-        super().__init__(0, 0, kernel_size, bias=False, device=device, dtype=dtype, **given, **kwargs)
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._wait_for_channels(out_channels, bias, device, dtype)
+
+    def _wait_for_channels(self, out_channels, bias, device, dtype):
         self.out_channels = out_channels
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         if bias:
             self.bias = UninitializedParameter(device=device, dtype=dtype)
-
-    @classmethod
-    def _is_transposed(cls):
-        return issubclass(cls, _ConvTransposeNd)
 
     def reset_parameters(self):
         if not self.has_uninitialized_params() and self.in_channels != 0:
@@ -315,7 +310,16 @@ class _LazyConvMixin(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyConv1d(_LazyConvMixin, Conv1d):
+class _LazyTransposed(_LazyConvXdMixin):
+    """The same for transposed convolutions."""
+
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros", device=None,
+                 dtype=None):
+        LazyModuleMixin.__init__(self, 0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype)
+        self._wait_for_channels(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConvXdMixin, Conv1d):
     """A :class:`Conv1d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -327,7 +331,7 @@ class LazyConv1d(_LazyConvMixin, Conv1d):
     cls_to_become = Conv1d
 
 
-class LazyConv2d(_LazyConvMixin, Conv2d):
+class LazyConv2d(_LazyConvXdMixin, Conv2d):
     """A :class:`Conv2d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -339,7 +343,7 @@ class LazyConv2d(_LazyConvMixin, Conv2d):
     cls_to_become = Conv2d
 
 
-class LazyConv3d(_LazyConvMixin, Conv3d):
+class LazyConv3d(_LazyConvXdMixin, Conv3d):
     """A :class:`Conv3d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -351,7 +355,7 @@ class LazyConv3d(_LazyConvMixin, Conv3d):
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConvMixin, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):
     """A :class:`ConvTranspose1d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -363,7 +367,7 @@ class LazyConvTranspose1d(_LazyConvMixin, ConvTranspose1d):
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvMixin, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyTransposed, ConvTranspose2d):
     """A :class:`ConvTranspose2d` that takes ``in_channels`` from its first input.
 
     Example::
@@ -375,7 +379,7 @@ class LazyConvTranspose2d(_LazyConvMixin, ConvTranspose2d):
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvMixin, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyTransposed, ConvTranspose3d):
     """A :class:`ConvTranspose3d` that takes ``in_channels`` from its first input.
 
     Example::

@@ -94,7 +94,7 @@ class _LazyInstanceNorm(_LazyNormBase):
         return input.shape[input.dim() - (self._input_dims[1] - 1)]
 
 
-class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyInstanceNorm, _InstanceNorm):
     """An :class:`InstanceNorm1d` that takes ``num_features`` from its first input.
 
     Example::
@@ -103,10 +103,10 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
         clnn.Size([2, 3, 4])
     """
 
-    cls_to_become = InstanceNorm1d
+    cls_to_become, _input_dims = InstanceNorm1d, InstanceNorm1d._input_dims
 
 
-class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyInstanceNorm, _InstanceNorm):
     """An :class:`InstanceNorm2d` that takes ``num_features`` from its first input.
 
     Example::
@@ -115,10 +115,10 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
         clnn.Size([2, 3, 4, 4])
     """
 
-    cls_to_become = InstanceNorm2d
+    cls_to_become, _input_dims = InstanceNorm2d, InstanceNorm2d._input_dims
 
 
-class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyInstanceNorm, _InstanceNorm):
     """An :class:`InstanceNorm3d` that takes ``num_features`` from its first input.
 
     Example::
@@ -127,4 +127,4 @@ class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
         clnn.Size([2, 3, 2, 2, 2])
     """
 
-    cls_to_become = InstanceNorm3d
+    cls_to_become, _input_dims = InstanceNorm3d, InstanceNorm3d._input_dims

@@ -8,7 +8,8 @@ from clnn.nn.parameter import Buffer, Parameter
 from . import _hooks
 from ._chain import of_program
 from ._convert import ConvertMixin
-from ._hooks import (HookMixin, _global_buffer_registration_hooks, _global_module_registration_hooks,  # noqa: F401
+from ._hooks import (HookMixin, _global_backward_hooks, _global_backward_pre_hooks, _global_buffer_registration_hooks, _global_forward_hooks,  # noqa: F401
+                     _global_forward_hooks_always_called, _global_forward_hooks_with_kwargs, _global_forward_pre_hooks, _global_module_registration_hooks,
                      _global_parameter_registration_hooks, register_module_backward_hook, register_module_buffer_registration_hook,
                      register_module_forward_hook, register_module_forward_pre_hook, register_module_full_backward_hook,
                      register_module_full_backward_pre_hook, register_module_module_registration_hook,

@@ -10,3 +10,7 @@ from clnn.utils.data.sampler import (BatchSampler, DistributedSampler, RandomSam
                                      WeightedRandomSampler)
 from clnn.utils.data import _utils  # noqa: E402, F401
 from clnn.utils.data.datapipes import iter as _iter, map as _map  # noqa: E402, F401 - their steps become methods of all pipes
+
+__all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DFIterDataPipe", "DataChunk", "DataLoader", "Dataset", "DistributedSampler", "IterDataPipe",
+           "IterableDataset", "MapDataPipe", "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
+           "WeightedRandomSampler", "default_collate", "default_convert", "functional_datapipe", "get_worker_info", "random_split"]

@@ -20,6 +20,7 @@ from clnn.utils.data.sampler import BatchSampler, RandomSampler, Sampler, Sequen
 
 T, T_co = TypeVar("T"), TypeVar("T_co", covariant=True)
 _collate_fn_t = Callable[[list], Any]
+_worker_init_fn_t = Callable[[int], None]
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
 
