@@ -12,6 +12,7 @@ import functools
 import inspect
 
 from ..core import dtype as dt
+from ..core import native
 from ..graph.node import Expr
 from ..graph.op import REGISTRY, Op, register
 from . import foreign
@@ -410,6 +411,9 @@ def _tracks(values, variadic):
         if isinstance(v, Tensor) and v._rg:
             return True
     return False
+
+
+_tracks = native.form("tracks", _tracks)
 
 
 # -- views ----------------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from .._tensor.inplace import refuse_overlap, set_out, type_name
 from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt
+from ..core import native
 from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, wrap_dim
 from ..core.symbols import memo
 from ..core.warn import first_time, warn
@@ -219,6 +220,18 @@ def _placed(out, r, tensors):
     return set_out(out, r, tensors)
 
 
+def of_one_kind(tensors):
+    """The dtype of a list of plain tensors that all have it, on one device; None of others."""
+    first = tensors[0]
+    if first.__class__ is not Tensor:
+        return None
+    device, dtype = first._storage.device, first.dtype
+    return dtype if all([t.__class__ is Tensor and t.dtype is dtype and t._storage.device is device for t in tensors]) else None
+
+
+of_one_kind = native.form("of_one_kind", of_one_kind)
+
+
 def _common(name, tensors):
     """A list of at least one tensor, all on one device, and their common dtype."""
     if isinstance(tensors, Tensor) or not isinstance(tensors, (list, tuple)):
@@ -228,12 +241,10 @@ def _common(name, tensors):
         if name != "cat":
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         raise ValueError("torch.cat(): expected a non-empty list of Tensors")
-    first = tensors[0]
-    if first.__class__ is Tensor:                                   # most lists are of one kind
-        device, dtype = first._storage.device, first.dtype
-        if all([t.__class__ is Tensor and t.dtype is dtype and t._storage.device is device for t in tensors]):
-            return tensors, dtype
-    device = dtype = None
+    dtype = of_one_kind(tensors)                                    # as most are
+    if dtype is not None:
+        return tensors, dtype
+    device = None
     for i, t in enumerate(tensors):
         if not isinstance(t, Tensor):
             raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")

@@ -117,7 +117,8 @@ static PyObject *enqueue(PyObject *way, PyObject *device, PyObject *state, PyObj
     return NULL;
 }
 
-enum { NOT_KNOWN = 0, HERE = 1, THERE = 2, BUSY = 3 };      /* where a launch ran: Python has to look at it, calling thread, driver's threads; or what was enqueued before runs still */
+/* Where a launch ran: Python has to look at it, the calling thread, the driver's threads; or nowhere yet, as what was enqueued before runs still. */
+enum { NOT_KNOWN = 0, HERE = 1, THERE = 2, BUSY = 3 };
 
 /* One launch less until the next that is timed, or in the driver's threads: 1; 0 where there is none left. */
 static int counted_down(PyObject *cost, Py_ssize_t slot)
@@ -145,7 +146,8 @@ static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObjec
 {
     double start = seconds_now();
     PyObject *event = enqueue(way, device, state, AT(side, Inline_queue), picked, numbers);
-    PyObject *spent = event == NULL ? NULL : PyFloat_FromDouble(seconds_now() - start), *got = spent == NULL ? NULL : PyObject_CallMethodObjArgs(side, s_took, cost, spent, NULL);
+    PyObject *spent = event == NULL ? NULL : PyFloat_FromDouble(seconds_now() - start);
+    PyObject *got = spent == NULL ? NULL : PyObject_CallMethodObjArgs(side, s_took, cost, spent, NULL);
     if (got == NULL)
         Py_CLEAR(event);
     Py_XDECREF(spent), Py_XDECREF(got);
@@ -160,7 +162,7 @@ static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, 
         return NOT_KNOWN;
     int free = is_free(state, side, AT(prepared, Prepared_kernel)), calm = free > 0 ? counted_down(cost, Cost_calm) : 0;
     if (free <= 0 || calm < 0)
-        return free && calm >= 0 ? -1 : calm < 0 ? -1 : BUSY;
+        return free || calm < 0 ? -1 : BUSY;
     event = calm ? enqueue(way, device, state, AT(side, Inline_queue), picked, numbers) : timed(way, device, state, side, cost, picked, numbers);
     Py_XDECREF(event);
     if (event != NULL && AT(way, Prepared_checked) == Py_True) {                /* what it reported is raised at once */

@@ -88,6 +88,8 @@ static PyMethodDef methods[] = {
     {"recalled", (PyCFunction)(void (*)(void))recalled, METH_FASTCALL, "seen.recalled"},
     {"describe_graph", (PyCFunction)(void (*)(void))describe_graph, METH_FASTCALL, "passes._Graph.describe"},
     {"collect", collect, METH_O, "passes._collect"},
+    {"of_one_kind", of_one_kind, METH_O, "joining.of_one_kind"},
+    {"tracks", (PyCFunction)(void (*)(void))tracks, METH_FASTCALL, "declare._tracks"},
     {"row_kind", row_kind, METH_O, "multi._kind"},
     {"gather", (PyCFunction)(void (*)(void))gather, METH_FASTCALL, "multi._gather"},
     {"only_tensors", (PyCFunction)(void (*)(void))only_tensors, METH_FASTCALL, "indexing._only_tensors"},

@@ -110,3 +110,44 @@ PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n)
         }
     return Py_BuildValue("(N())", rows);
 }
+
+/* of_one_kind(tensors): the dtype of plain tensors of one dtype on one device; None of others: joining.of_one_kind */
+PyObject *of_one_kind(PyObject *module, PyObject *tensors)
+{
+    Py_ssize_t n = PyList_CheckExact(tensors) ? PyList_GET_SIZE(tensors) : 0;
+    PyObject *first = n ? PyList_GET_ITEM(tensors, 0) : NULL, *storage;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *t = PyList_GET_ITEM(tensors, i);
+        if (!IS(t, Tensor) || AT(t, Tensor_dtype) != AT(first, Tensor_dtype) || !PyObject_TypeCheck(storage = AT(t, Tensor__storage), Storage_type)
+                || AT(storage, Storage_device) != AT(AT(first, Tensor__storage), Storage_device))
+            Py_RETURN_NONE;
+    }
+    return Py_NewRef(n ? AT(first, Tensor_dtype) : Py_None);
+}
+
+/* How many of the objects are tensors that ask for gradients, at most one; -1: an error. */
+static int asking_for_gradients(PyObject *all)
+{
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all); i++) {
+        PyObject *t = PySequence_Fast_GET_ITEM(all, i);
+        int some = PyObject_TypeCheck(t, Tensor_type) ? is_set(t, s__rg) : 0;
+        if (some)
+            return some;
+    }
+    return 0;
+}
+
+/* tracks(values, variadic): declare._tracks */
+PyObject *tracks(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2)
+        return PyErr_Format(PyExc_TypeError, "tracks() takes the values of a call, and whether the first is a list");
+    PyObject *values = PySequence_Fast(args[0], "values"), *list = NULL;
+    int some = values == NULL ? -1 : asking_for_gradients(values);
+    if (!some && args[1] == Py_True && PySequence_Fast_GET_SIZE(values)) {
+        list = PySequence_Fast(PySequence_Fast_GET_ITEM(values, 0), "a list of tensors");
+        some = list == NULL ? -1 : asking_for_gradients(list);
+    }
+    Py_XDECREF(values), Py_XDECREF(list);
+    return some < 0 ? NULL : Py_NewRef(some ? Py_True : Py_False);
+}

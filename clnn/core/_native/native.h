@@ -42,8 +42,10 @@
     X(active_bytes) X(eager) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
     X(_leaf_hooks) X(_known) X(_pairs) X(_layouts) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
-    X(_views) X(_default_float) X(number) X(pushing) X(off) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
-    X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took)
+    X(_views) X(_default_float) X(number) X(pushing) X(off) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) \
+    X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
+    X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) \
+    X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -52,7 +54,8 @@
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
-    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) X(gather) X(held) X(only_tensors) X(all) X(thin) X(thin_attributes) X(thin_missed) X(thin_tries) \
+    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) \
+    X(gather) X(held) X(only_tensors) X(all) X(thin) X(thin_attributes) X(thin_missed) X(thin_tries) \
     X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at)
 
 
@@ -188,6 +191,8 @@ PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *put_at(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *applied(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* multi.c */
+PyObject *of_one_kind(PyObject *module, PyObject *tensors);
+PyObject *tracks(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *row_kind(PyObject *module, PyObject *row);
 PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* passes.c */

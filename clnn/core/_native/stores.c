@@ -157,11 +157,13 @@ static int put_tensor(PyObject *t, PyObject *shape, PyObject *strides, PyObject 
     if (!tracked && src == st && AT(value, Tensor_dtype) == AT(t, Tensor_dtype) && PyObject_RichCompareBool(AT(value, Tensor_shape), shape, Py_EQ) == 1
             && PyObject_RichCompareBool(AT(value, Tensor__strides), strides, Py_EQ) == 1 && PyObject_RichCompareBool(AT(value, Tensor__offset), offset, Py_EQ) == 1)
         return 1;                                           /* it is there: ``x[i] += 1`` ends with this */
-    if (tracked || !IS(src, Storage) || AT(src, Storage_node) != Py_None || AT(src, Storage_pinned) != Py_False || src == st || AT(src, Storage_device) != AT(st, Storage_device) || AT(value, Tensor_dtype) != AT(t, Tensor_dtype))
+    if (tracked || !IS(src, Storage) || AT(src, Storage_node) != Py_None || AT(src, Storage_pinned) != Py_False || src == st
+            || AT(src, Storage_device) != AT(st, Storage_device) || AT(value, Tensor_dtype) != AT(t, Tensor_dtype))
         return tracked < 0 ? -1 : 0;
     if ((steps = steps_of(value, shape)) == NULL)
         return PyErr_Occurred() ? -1 : 0;
-    int done = come_apart(st, 0) ? -1 : store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
+    int done = come_apart(st, 0) ? -1
+        : store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
     Py_DECREF(steps);
     return done;
 }
@@ -192,7 +194,9 @@ static int store_pending(PyObject *node, PyObject *buf, PyObject *dtype, PyObjec
     PyObject *parts = told(NULL, node), *known = variable(the_fuse, s__known), *key = parts == NULL ? NULL : PyTuple_GET_ITEM(parts, 0), *all = NULL, *found = NULL;
     if (key != NULL && !PyList_Append(key, dtype) && !PyList_Append(key, PyObject_IsTrue(offset) ? Py_True : Py_False) && !PyList_Append(key, strides))
         all = PyList_AsTuple(key);
-    if (all != NULL && known != NULL && PyDict_CheckExact(known) && (found = PyDict_GetItemWithError(known, all)) != NULL && IS(found, _Known))     /* in a trace it is another */
+    if (all != NULL && known != NULL && PyDict_CheckExact(known))                               /* in a trace it is another */
+        found = PyDict_GetItemWithError(known, all);
+    if (found != NULL && IS(found, _Known))
         Py_INCREF(found);
     else
         found = NULL;
