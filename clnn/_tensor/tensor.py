@@ -435,6 +435,7 @@ class Tensor(Handle):
         self.__dict__.update(data)
 
 
+native.method(Tensor, "_alias")
 _new = object.__new__
 
 

@@ -70,7 +70,7 @@ static PyObject *method(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!", &PyType_Type, &type))
         return NULL;
     PyMethodDef *found = type == Recipe_type ? &run_recipe_method : type == Prepared_type ? &run_prepared_method
-        : type == Memory_type ? &alloc_method : type == Storage_type ? &buffer_method : (PyObject *)type == the_Size ? &size_method : NULL;
+        : type == Memory_type ? &alloc_method : type == Storage_type ? &buffer_method : type == Tensor_type ? &alias_method : (PyObject *)type == the_Size ? &size_method : NULL;
     return found == NULL ? PyErr_Format(PyExc_TypeError, "no class with a method in C") : PyDescr_NewMethod(type, found);
 }
 
@@ -79,7 +79,7 @@ static PyMethodDef methods[] = {
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
     {"missing", missing, METH_NOARGS, "Names of what was not given yet."},
     {"again", again, METH_VARARGS, "again(known, python, ready, tries, entries): repeat.repeated's again"},
-    {"method", method, METH_VARARGS, "The method of Recipe, Prepared, Memory, Storage or Size that is here."},
+    {"method", method, METH_VARARGS, "The method of Recipe, Prepared, Memory, Storage, Tensor or Size that is here."},
     {"compute", (PyCFunction)(void (*)(void))compute, METH_FASTCALL, "fuse._compute"},
     {"realize", realize, METH_O, "fuse.realize"},
     {"attach", attach, METH_VARARGS, "attach(count, masks, needed, always): entries.attach of operators with such parameters"},

@@ -363,6 +363,26 @@ PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return got;
 }
 
+/* Tensor._alias */
+static PyObject *alias(PyObject *base, PyObject *nothing_given)
+{
+    int good = simple(base);
+    if (good <= 0)
+        return good < 0 ? NULL : PyObject_CallOneArg(the_Tensor__alias, base);
+    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : PyObject_GetAttr(base, s__ver);
+    if (own != NULL) {
+        put(t, Tensor__storage, AT(base, Tensor__storage)), put(t, Tensor_shape, AT(base, Tensor_shape)), put(t, Tensor__strides, AT(base, Tensor__strides));
+        put(t, Tensor__offset, AT(base, Tensor__offset)), put(t, Tensor_dtype, AT(base, Tensor_dtype)), put(t, Tensor__numel, AT(base, Tensor__numel));
+        put(t, Tensor__dense, AT(base, Tensor__dense));
+    }
+    if (own == NULL || (own != Py_None && PyObject_SetAttr(t, s__ver, own)))
+        Py_CLEAR(t);
+    Py_XDECREF(own);
+    return t;
+}
+
+PyMethodDef alias_method = {"_alias", alias, METH_NOARGS, "A plain handle on the same memory and version counter, without history."};
+
 /* Size.__getitem__ */
 static PyObject *size_item(PyObject *size, PyObject *item)
 {
