@@ -381,6 +381,15 @@ def test_contexts():
     assert log == ["first", "second"]
 
 
+@pytest.mark.parametrize("name", ["max", "sort", "argmax", "signs"])
+def test_outputs_that_do_not_move(name):
+    """Indices and truth values have tangents of zero in their own dtype."""
+    fn = {"max": lambda x: tuple(x.max(1)), "sort": lambda x: [x * 2, *x.sort(1)], "argmax": lambda x: x.argmax(1), "signs": lambda x: x > 0}[name]
+    got, want = ([tuple(lib.func.jvp(fn, (lib.tensor(Y).sin(),), (lib.tensor(Y),))), lib.func.jacfwd(fn)(lib.tensor(Y).sin())] for lib in (clnn, torch))
+    same(got, want)
+    assert [str(t.dtype)[5:] for t in pytree.tree_leaves(got)] == [str(t.dtype)[6:] for t in torch.utils._pytree.tree_leaves(want)]
+
+
 # -- dimensions by name --------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("pattern, sizes", [

@@ -151,3 +151,27 @@ def test_sizes_that_do_not_fit(call):
             call(lib, lib.zeros(3, 4), lib.zeros(3, dtype=lib.long))
         texts.append(str(caught.value))
     assert texts[0].startswith(texts[1])
+
+
+@pytest.mark.parametrize("name", ["abs", "fix", "sign", "signbit", "isposinf", "all", "any", "amax", "index_select", "masked_select", "take", "nan_to_num",
+                                  "heaviside", "dot", "where", "complex", "inner", "float_power"])
+def test_targets_of_other_dtypes(name):
+    def words(t):
+        x, i = t.tensor([1.5, 2.5]), t.tensor([0, 1])
+        given = {"index_select": (x, 0, i), "masked_select": (x, x > 2), "take": (x, i), "where": (x > 2, x, x), "amax": (x, 0), "all": (x, 0), "any": (x, 0)}.get(
+            name, (x, x) if name in ("heaviside", "dot", "complex", "inner", "float_power") else (x,))
+        try:
+            return getattr(t, name)(*given, out=t.empty(0, dtype=t.int16))
+        except RuntimeError as error:
+            return str(error)
+    assert words(clnn) == words(torch)
+
+
+def test_sums_into_a_target_have_its_dtype():
+    for call in (lambda t, o: t.sum(t.tensor([[1.5, 2.5], [1.75, 0.5]]), 0, out=o), lambda t, o: t.prod(t.tensor([[1.5, 2.5], [1.75, 1.5]]), 0, out=o),
+                 lambda t, o: t.sum(t.ones(2), 0, dtype=t.float16, out=o)):
+        for dtype in ("int64", "float16", "bool"):
+            same(lambda t: call(t, t.empty(0, dtype=getattr(t, dtype))))
+    for call in (lambda t: t.ones(1).addmm_(t.eye(2), t.eye(2)), lambda t: t.ones(()).addmv_(t.eye(2), t.ones(2)), lambda t: t.ones(2).hsplit(0),
+                 lambda t: t.ones(2).vsplit(1)):
+        same(call)
