@@ -390,6 +390,26 @@ def test_outputs_that_do_not_move(name):
     assert [str(t.dtype)[5:] for t in pytree.tree_leaves(got)] == [str(t.dtype)[6:] for t in torch.utils._pytree.tree_leaves(want)]
 
 
+@pytest.mark.parametrize("name", ["square", "exp", "abs", "real", "complex"])
+def test_complex_arguments(name):
+    """Tangents and gradients of complex numbers; Jacobians are refused them."""
+    fn = {"square": lambda v: v * v, "exp": lambda v: v.exp(), "abs": lambda v: v.abs(), "real": lambda v: v.real, "complex": lambda v: v + 1j}[name]
+
+    def outcomes(lib):
+        z = lib.tensor([1 + 2j, 0.5 - 1j]) if name != "complex" else lib.tensor([1.0, 0.5])
+        t = z * (2 - 1j) if z.is_complex() else z * 3
+        f, (out, back) = lib.func, lib.func.vjp(fn, z)
+        yield [out, *back(out * 2), *f.jvp(fn, (z,), (t,)), f.linearize(fn, z)[1](t), f.grad(lambda v: fn(v).abs().sum())(z), f.vmap(f.grad(lambda v: fn(v).abs()))(z)]
+        for call in (lambda: f.jacrev(fn)(z), lambda: f.jacfwd(fn)(z), lambda: f.hessian(fn)(z), lambda: f.grad(lambda v: (fn(v) + 0j).sum())(z),
+                     lambda: f.jvp(fn, (lib.tensor(1),), (lib.tensor(1),)), lambda: lib.autograd.functional.jacobian(lambda v: v * 1j, z)):
+            with pytest.raises((RuntimeError, ValueError)) as caught:
+                call()
+            yield caught.type.__name__, str(caught.value).replace("clnn.", "torch.")
+    (got, *said), (want, *heard) = outcomes(clnn), outcomes(torch)
+    same(got, want)
+    assert said == heard
+
+
 # -- dimensions by name --------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("pattern, sizes", [

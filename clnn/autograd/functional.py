@@ -86,6 +86,8 @@ def _rows(i, o, xs, create_graph, strict, vectorize):
         got = grad((flat,), xs, (eye(count, dtype=o.dtype, device=o.device),), retain_graph=True, create_graph=create_graph, allow_unused=True,
                    is_grads_batched=True) if flat.requires_grad and count else (None,) * len(xs)
         return tuple(x.new_zeros(o.shape + x.shape) if g is None else g.reshape(o.shape + x.shape) for g, x in zip(got, xs))
+    if o.dtype.is_complex and count:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {o.dtype}")
     columns = [[] for _ in xs]
     for j in range(count):
         seed = flat.detach().new_zeros(count)
