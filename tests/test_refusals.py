@@ -175,3 +175,21 @@ def test_sums_into_a_target_have_its_dtype():
     for call in (lambda t: t.ones(1).addmm_(t.eye(2), t.eye(2)), lambda t: t.ones(()).addmv_(t.eye(2), t.ones(2)), lambda t: t.ones(2).hsplit(0),
                  lambda t: t.ones(2).vsplit(1)):
         same(call)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "batch_norm", "fixed batch_norm", "instance_norm", "prelu", "nll_loss", "cross_entropy", "bilinear"])
+def test_parameters_of_another_dtype(name):
+    kinds = [k for k in ("float32", "float64", "float16", "bfloat16") if k != "float64" or clnn.zeros(1)._storage.device.has_fp64]
+    for one in kinds:
+        for two in kinds:
+            for three in (two,) if "batch" in name else (two, one):
+                def call(t):
+                    F, x = t.nn.functional, t.linspace(-1, 1, 24).view(2, 4, 3).to(getattr(t, one))
+                    w, b = (t.linspace(1, 2, 4).to(getattr(t, kind)) for kind in (two, three))
+                    y = {"layer_norm": lambda: F.layer_norm(x, (3,), w[:3].clone(), b[:3].clone()), "group_norm": lambda: F.group_norm(x, 2, w, b),
+                         "batch_norm": lambda: F.batch_norm(x, w.clone(), w.clone(), b, b, True), "fixed batch_norm": lambda: F.batch_norm(x, w, w, b, b),
+                         "instance_norm": lambda: F.instance_norm(x, None, None, w, b), "prelu": lambda: F.prelu(x, w),
+                         "nll_loss": lambda: F.nll_loss(x, t.zeros(2, 3, dtype=t.int64), w), "bilinear": lambda: F.bilinear(x, x, w.expand(2, 3, 4)[..., :3]),
+                         "cross_entropy": lambda: F.cross_entropy(x, t.zeros(2, 3, dtype=t.int64), w)}[name]()
+                    return str(y.dtype)[5:].lstrip(".")
+                same(call)

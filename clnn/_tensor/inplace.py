@@ -182,6 +182,8 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     if result.dtype is not target.dtype:
         if result.dtype.category > target.dtype.category:
             raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(target.dtype)}")
+        if name == "abs":
+            raise RuntimeError("In-place abs is not supported for complex tensors.")
         result = result.to(target.dtype)
     try:
         strides = target._strides

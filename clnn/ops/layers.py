@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite
+from .._tensor.refusals import spoken
 from .conv import conv1d
 from .loss import cross_entropy
 from .matmul import linear
@@ -34,6 +35,9 @@ def bilinear(input1, input2, weight, bias=None):
                            f"{list(weight.shape)}")
     if bias is not None and tuple(bias.shape) != (weight.shape[0],):
         raise RuntimeError(f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected [{weight.shape[0]}]")
+    if not input1.dtype is input2.dtype is weight.dtype:
+        raise RuntimeError(f"All tensors must have the same dtype, got input1: {spoken(input1.dtype)}, input2: {spoken(input2.dtype)}, weight: "
+                           f"{spoken(weight.dtype)}")
     products = input1.unsqueeze(-1) * input2.unsqueeze(-2)
     return linear(products.flatten(-2), weight.flatten(1), bias)
 
