@@ -297,10 +297,8 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
         return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
     std = _not_negative(std) if isinstance(std, Tensor) else std
     noise = _normal(broadcast("normal", *tensors), tensors[0].dtype, tensors[0]._storage.device, generator)
-    if noise.dtype.is_complex:
-        return mean + std * noise
-    result = _placed(mean, std, noise)
-    if result._rg and len(tensors) == 1:
+    result = mean + std * noise if noise.dtype.is_complex else _placed(mean, std, noise)
+    if result._rg and len(tensors) == 1 and not noise.dtype.is_complex:
         result._grad_fn.label = f"NormalBackward{1 if tensors[0] is mean else 2}"
     return result
 
