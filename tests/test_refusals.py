@@ -193,3 +193,27 @@ def test_parameters_of_another_dtype(name):
                          "cross_entropy": lambda: F.cross_entropy(x, t.zeros(2, 3, dtype=t.int64), w)}[name]()
                     return str(y.dtype)[5:].lstrip(".")
                 same(call)
+
+
+@pytest.mark.parametrize("call", [
+    lambda t: t.nn.functional.interpolate(t.ones(2, 2), scale_factor=2), lambda t: t.nn.functional.interpolate(t.ones(1, 1, 2), scale_factor=2, mode="bicubic"),
+    lambda t: t.nn.ConvTranspose1d(1, 1, 3, output_padding=2)(t.ones(1, 1, 3)), lambda t: t.nn.ConvTranspose3d(1, 1, 3, output_padding=2)(t.ones(1, 1, 3, 3, 3)),
+    lambda t: t.nn.Bilinear(2, 3, 4)(t.ones(1, 2), t.ones(1, 2)), lambda t: t.nn.Bilinear(2, 3, 4)(t.ones(2, 2), t.ones(1, 3)),
+    lambda t: t.nn.functional.pad(t.ones(3), (1, 1), mode="reflect"), lambda t: t.nn.Bilinear(2, 3, 4)(t.ones(2, 2), t.ones(3))])
+def test_whole_words(call):
+    def words(t):
+        with pytest.raises((RuntimeError, NotImplementedError, ValueError)) as caught:
+            call(t)
+        return caught.type.__name__, str(caught.value)
+    assert words(clnn) == words(torch)
+
+
+@pytest.mark.parametrize("call", [
+    lambda t: t.nn.functional.upsample(t.ones(1, 1, 2, 2), scale_factor=2), lambda t: t.nn.functional.dropout2d(t.ones(2, 2, 2)), lambda t: t.nn.NLLLoss2d(),
+    lambda t: t.nn.functional.dropout2d(t.ones(2, 2)), lambda t: t.nn.functional.dropout3d(t.ones(2, 2, 2))])
+def test_whole_warnings(call):
+    def words(t):
+        with pytest.warns((UserWarning, FutureWarning)) as heard:
+            call(t)
+        return [(w.category, str(w.message)) for w in heard]
+    assert words(clnn) == words(torch)

@@ -30,7 +30,8 @@ def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads):
     if query.ndim not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor")
     where = f"For {'batched' if batched else 'unbatched'} ({query.ndim}-D) `query`, expected"
-    _expect(key.ndim == query.ndim and value.ndim == query.ndim, f"{where} `key` and `value` to be {query.ndim}-D but found {key.ndim}-D and {value.ndim}-D tensors respectively")
+    _expect(key.ndim == query.ndim and value.ndim == query.ndim, f"{where} `key` and `value` to be {query.ndim}-D but found {key.ndim}-D and "
+            f"{value.ndim}-D tensors respectively")
     if key_padding_mask is not None:
         _expect(key_padding_mask.ndim == query.ndim - 1, f"{where} `key_padding_mask` to be `None` or {query.ndim - 1}-D but found {key_padding_mask.ndim}-D "
                 "tensor instead")
