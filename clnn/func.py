@@ -149,6 +149,8 @@ def _outputs(result, name):
     for t in leaves:
         if not isinstance(t, Tensor):
             raise RuntimeError(f"{_SPELT.get(name, name)}: expected f(*primals) to return only tensors, got unsupported type {type(t)}")
+        if name in ("vjp", "jacrev") and not t.dtype.differentiable:
+            raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {t.dtype}")
     if not leaves:
         raise RuntimeError(f"{name}: the function returned no tensor")
     return leaves, spec

@@ -388,6 +388,13 @@ def test_outputs_that_do_not_move(name):
     got, want = ([tuple(lib.func.jvp(fn, (lib.tensor(Y).sin(),), (lib.tensor(Y),))), lib.func.jacfwd(fn)(lib.tensor(Y).sin())] for lib in (clnn, torch))
     same(got, want)
     assert [str(t.dtype)[5:] for t in pytree.tree_leaves(got)] == [str(t.dtype)[6:] for t in torch.utils._pytree.tree_leaves(want)]
+    for call in (lambda lib: lib.func.vjp(fn, lib.tensor(Y)), lambda lib: lib.func.jacrev(fn)(lib.tensor(Y)), lambda lib: lib.func.hessian(fn)(lib.tensor(Y))):
+        said = []
+        for lib in (clnn, torch):
+            with pytest.raises(RuntimeError) as caught:
+                call(lib)
+            said.append(str(caught.value).replace("clnn.", "torch."))
+        assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("name", ["square", "exp", "abs", "real", "complex"])
@@ -408,6 +415,23 @@ def test_complex_arguments(name):
     (got, *said), (want, *heard) = outcomes(clnn), outcomes(torch)
     same(got, want)
     assert said == heard
+
+
+@pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
+def test_strict_derivatives(name):
+    """What does not depend on an input, or not twice, is refused in PyTorch's words."""
+    for fn in (lambda t, x: t.ones(()), lambda t, x: x.sum(), lambda t, x: (x ** 3).sum(), lambda t, x, *rest: (x ** 3).sum()):
+        for create in (False, True):
+            said = []
+            for t in (clnn, torch):
+                x = t.tensor([1.0, 2.0])
+                xs = (x, x) if fn.__code__.co_flags & 4 else x
+                v = {"jacobian": (), "hessian": (), "vjp": (t.ones(()),)}.get(name, (xs,))
+                try:
+                    said.append(str(pytree.tree_leaves(getattr(t.autograd.functional, name)(lambda *a: fn(t, *a), xs, *v, strict=True, create_graph=create))[0].tolist()))
+                except RuntimeError as error:
+                    said.append(str(error))
+            assert said[0] == said[1], create
 
 
 # -- dimensions by name --------------------------------------------------------------------------------------------------------------
