@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from ._tensor.device import resolve
+from ._tensor.grad_mode import state
 from ._tensor.inplace import set_out
 from ._tensor.inplace import type_name as _type_name
 from ._tensor.interop import from_array
@@ -38,7 +39,9 @@ def _scale(norm, count, back):
 def _number(input, name, to_complex):
     """``input`` in a dtype that transforms take: integers as the default float dtype, real numbers as complex ones where asked for."""
     row = input.dtype
-    if row in (dt.float16, dt.bfloat16):
+    if row in (dt.float16, dt.bfloat16) and state.autocast is not None and state.autocast.kind == "cpu":
+        input = input.to(dt.float32)
+    elif row in (dt.float16, dt.bfloat16):
         raise RuntimeError(f"{name}: Unsupported dtype {row}; transforms take float32, float64 and complex numbers")
     if row.category < dt.FLOAT:
         input = input.to(dt.float_default())

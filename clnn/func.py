@@ -53,7 +53,9 @@ def _variables(tree, name):
     for t in leaves:
         if not isinstance(t, Tensor):
             raise ValueError(f"Thing passed to transform API must be Tensor, got {type(t)}")
-        if not t.dtype.is_floating_point:
+        if not t.dtype.differentiable:
+            if name in ("jvp", "jacfwd", "linearize"):
+                raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         t = spread(t, here.maps) if here.maps else t               # each sample has a gradient of its own
         if t._rg:
@@ -62,6 +64,12 @@ def _variables(tree, name):
         else:
             fresh.append((t.clone() if t.is_inference() else t.detach()).requires_grad_())
     return tree_unflatten(fresh, spec), fresh
+
+
+def _all_real(tensors, name, what):
+    for i, t in enumerate(tensors):
+        if t.dtype.is_complex:
+            raise RuntimeError(f"{name}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
 
 
 def _outer(outputs, variables) -> bool:
@@ -141,6 +149,8 @@ def _outputs(result, name):
     for t in leaves:
         if not isinstance(t, Tensor):
             raise RuntimeError(f"{_SPELT.get(name, name)}: expected f(*primals) to return only tensors, got unsupported type {type(t)}")
+        if name in ("vjp", "jacrev") and not t.dtype.differentiable:
+            raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {t.dtype}")
     if not leaves:
         raise RuntimeError(f"{name}: the function returned no tensor")
     return leaves, spec
@@ -176,6 +186,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
         if value.dim() != 0:
             raise RuntimeError(f"grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with {value.dim()} dims. Maybe you wanted to "
                                "use the vjp or jacrev APIs instead?")
+        if value.dtype.is_complex:
+            raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {value.dtype}")
         linked = outer_grad and _outer([value], variables)
         flat = _gradients([value], variables, [clnn.ones_like(value)], linked, retain=linked or has_aux)
         gradient = tree_unflatten(flat, tree_flatten(picked)[1])
@@ -362,8 +374,10 @@ def _jacobian(func, argnums, has_aux, name, fill, chunk_size=None):
         picked, put = _pick(args, argnums, name)
         with clnn.enable_grad():
             fresh, variables = _variables(picked, name)
+            _all_real(variables, name, "inputs")
             result, aux = _with_aux(func(*put(fresh), **kwargs), has_aux, name)
             outputs, spec = _outputs(result, name)
+            _all_real(outputs, name, "outputs")
             linked = outer_grad and _outer(outputs, variables)
             table = fill(outputs, variables, linked, chunk_size)
         inner = tree_flatten(picked)[1]
@@ -422,7 +436,7 @@ def hessian(func, argnums=0):
     def fill(outputs, variables, linked, chunk_size):
         fewer = sum(v.numel() for v in variables) < sum(o.numel() for o in outputs)
         return (_by_columns if fewer else _by_rows)(outputs, variables, linked, chunk_size)
-    return _jacobian(jacrev(func, argnums), argnums, False, "hessian", fill)
+    return _jacobian(jacrev(func, argnums), argnums, False, "jacfwd", fill)
 
 
 # -- modules --------------------------------------------------------------------------------------------------------------------

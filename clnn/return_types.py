@@ -16,10 +16,10 @@ for _fields, _names in _FIELDS.items():
 
 
 def __getattr__(name):
-    try:
-        return _made[name.removesuffix("_out")]
-    except KeyError:
-        raise AttributeError(f"module 'clnn.return_types' has no attribute {name!r}") from None
+    base = _made.get(name.removesuffix("_out"))
+    if base is None:
+        raise AttributeError(f"module 'clnn.return_types' has no attribute {name!r}")
+    return named(name, *base._fields)
 
 
 def __dir__():

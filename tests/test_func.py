@@ -381,6 +381,59 @@ def test_contexts():
     assert log == ["first", "second"]
 
 
+@pytest.mark.parametrize("name", ["max", "sort", "argmax", "signs"])
+def test_outputs_that_do_not_move(name):
+    """Indices and truth values have tangents of zero in their own dtype."""
+    fn = {"max": lambda x: tuple(x.max(1)), "sort": lambda x: [x * 2, *x.sort(1)], "argmax": lambda x: x.argmax(1), "signs": lambda x: x > 0}[name]
+    got, want = ([tuple(lib.func.jvp(fn, (lib.tensor(Y).sin(),), (lib.tensor(Y),))), lib.func.jacfwd(fn)(lib.tensor(Y).sin())] for lib in (clnn, torch))
+    same(got, want)
+    assert [str(t.dtype)[5:] for t in pytree.tree_leaves(got)] == [str(t.dtype)[6:] for t in torch.utils._pytree.tree_leaves(want)]
+    for call in (lambda lib: lib.func.vjp(fn, lib.tensor(Y)), lambda lib: lib.func.jacrev(fn)(lib.tensor(Y)), lambda lib: lib.func.hessian(fn)(lib.tensor(Y))):
+        said = []
+        for lib in (clnn, torch):
+            with pytest.raises(RuntimeError) as caught:
+                call(lib)
+            said.append(str(caught.value).replace("clnn.", "torch."))
+        assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("name", ["square", "exp", "abs", "real", "complex"])
+def test_complex_arguments(name):
+    """Tangents and gradients of complex numbers; Jacobians are refused them."""
+    fn = {"square": lambda v: v * v, "exp": lambda v: v.exp(), "abs": lambda v: v.abs(), "real": lambda v: v.real, "complex": lambda v: v + 1j}[name]
+
+    def outcomes(lib):
+        z = lib.tensor([1 + 2j, 0.5 - 1j]) if name != "complex" else lib.tensor([1.0, 0.5])
+        t = z * (2 - 1j) if z.is_complex() else z * 3
+        f, (out, back) = lib.func, lib.func.vjp(fn, z)
+        yield [out, *back(out * 2), *f.jvp(fn, (z,), (t,)), f.linearize(fn, z)[1](t), f.grad(lambda v: fn(v).abs().sum())(z), f.vmap(f.grad(lambda v: fn(v).abs()))(z)]
+        for call in (lambda: f.jacrev(fn)(z), lambda: f.jacfwd(fn)(z), lambda: f.hessian(fn)(z), lambda: f.grad(lambda v: (fn(v) + 0j).sum())(z),
+                     lambda: f.jvp(fn, (lib.tensor(1),), (lib.tensor(1),)), lambda: lib.autograd.functional.jacobian(lambda v: v * 1j, z)):
+            with pytest.raises((RuntimeError, ValueError)) as caught:
+                call()
+            yield caught.type.__name__, str(caught.value).replace("clnn.", "torch.")
+    (got, *said), (want, *heard) = outcomes(clnn), outcomes(torch)
+    same(got, want)
+    assert said == heard
+
+
+@pytest.mark.parametrize("name", ["jacobian", "hessian", "vjp", "jvp", "vhp", "hvp"])
+def test_strict_derivatives(name):
+    """What does not depend on an input, or not twice, is refused in PyTorch's words."""
+    for fn in (lambda t, x: t.ones(()), lambda t, x: x.sum(), lambda t, x: (x ** 3).sum(), lambda t, x, *rest: (x ** 3).sum()):
+        for create in (False, True):
+            said = []
+            for t in (clnn, torch):
+                x = t.tensor([1.0, 2.0])
+                xs = (x, x) if fn.__code__.co_flags & 4 else x
+                v = {"jacobian": (), "hessian": (), "vjp": (t.ones(()),)}.get(name, (xs,))
+                try:
+                    said.append(str(pytree.tree_leaves(getattr(t.autograd.functional, name)(lambda *a: fn(t, *a), xs, *v, strict=True, create_graph=create))[0].tolist()))
+                except RuntimeError as error:
+                    said.append(str(error))
+            assert said[0] == said[1], create
+
+
 # -- dimensions by name --------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("pattern, sizes", [

@@ -451,3 +451,21 @@ def test_large_results_lie_as_in_pytorch():
     for fn in (lambda v: clnn.linalg.svdvals(v), lambda v: clnn.linalg.inv(v), lambda v: clnn.linalg.qr(v).R):
         np.testing.assert_allclose(fn(z.mH).numpy(), fn(clnn.tensor(z.numpy().conj().T.copy())).numpy(), atol=1e-3)
         np.testing.assert_allclose(fn(z[::2, 1::2]).numpy(), fn(clnn.tensor(z.numpy()[::2, 1::2].copy())).numpy(), atol=1e-3)
+
+
+@pytest.mark.parametrize("name, at", [("eigh", 1), ("eig", 1), ("svd", 0), ("svd", 2)])
+def test_losses_of_phases_are_refused(name, at):
+    """The phases of complex vectors are arbitrary: a loss of them has no gradient, one of their sizes has PyTorch's."""
+    torch = pytest.importorskip("torch")
+    a = np.random.default_rng(0).standard_normal((2, 4, 4)).astype("float32")
+    a = (a[0] + a[0].T + 1j * (a[1] - a[1].T)).astype("complex64")
+
+    def outcomes(t):
+        A = t.tensor(a, requires_grad=True)
+        yield t.autograd.grad((getattr(t.linalg, name)(A)[at].abs() * t.arange(4.0)).sum(), A)[0].numpy()
+        with pytest.raises(RuntimeError) as caught:
+            t.autograd.grad(getattr(t.linalg, name)(A)[at].real.sum(), A)
+        yield str(caught.value)
+    (got, said), (want, heard) = outcomes(clnn), outcomes(torch)
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-4)
+    assert said == heard

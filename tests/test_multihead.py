@@ -208,3 +208,20 @@ def test_blocks_of_layers_can_be_replaced():
         results.append([t.detach().numpy() for t in (encoder(x), encoder.weights, decoder(x, x), decoder._sa_block(x, None, None))])
     for got, want in zip(*results):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shapes", [dict(key_padding_mask=(2, 2)), dict(key_padding_mask=(3,)), dict(attn_mask=(3, 4)), dict(attn_mask=(4, 2, 2)), dict(is_causal=True),
+                                    dict(attn_mask=(2, 2, 2, 2)), dict(attn_mask=(2, 2)), dict(key=(2, 1, 6)), dict(key=(2, 3, 7)), dict(key=(2, 6))], ids=str)
+def test_words_about_masks(shapes):
+    def words(t):
+        layer = t.nn.MultiheadAttention(8, 2, kdim=6, vdim=6)
+        kwargs = {name: shape if shape is True else t.ones(shape).bool() for name, shape in shapes.items() if name != "key"}
+        said = []
+        for query, key in ((t.ones(2, 3, 8), t.ones(shapes.get("key", (2, 3, 6)))), (t.ones(2, 8), t.ones(2, 6))):
+            try:
+                layer(query, key, t.ones(2, 3, 6) if query.dim() == 3 else key, **kwargs)
+                said.append("fits")
+            except (AssertionError, RuntimeError) as error:
+                said.append(str(error).replace("clnn.", "torch."))
+        return said
+    assert words(clnn) == words(torch)

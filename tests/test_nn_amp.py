@@ -1,4 +1,5 @@
 """autocast: which operators run in which precision, and training in 16 bits."""
+import numpy as np
 import pytest
 
 import clnn
@@ -110,3 +111,28 @@ def test_other_dtypes_turn_autocast_off():
     with pytest.warns(UserWarning, match="In CPU autocast, but the target dtype is not supported. Disabling autocast.\nCPU Autocast only supports dtypes of "
                                          "[a-z]*.bfloat16, [a-z]*.float16 currently."), clnn.autocast("cpu", dtype=clnn.float64):
         assert (clnn.ones(2, 2) @ clnn.ones(2, 2)).dtype is clnn.float32
+
+
+IN_FLOAT = {
+    "rfft": lambda t, x: t.fft.rfft(x), "fft2": lambda t, x: t.fft.fft2(x), "irfft": lambda t, x: t.fft.irfft(x), "eigvalsh": lambda t, x: t.linalg.eigvalsh(x @ x.T),
+    "view_as_complex": lambda t, x: t.view_as_complex(x.view(4, 2, 2)), "reflect": lambda t, x: t.nn.functional.pad(x, (1, 1), mode="reflect"),
+    "circular": lambda t, x: t.nn.functional.pad(x, (1, 1), mode="circular"), "replicate": lambda t, x: t.nn.functional.pad(x[None], (1, 1, 1, 1), mode="replicate"),
+    "reflect 3": lambda t, x: t.nn.functional.pad(x[None, None], (1,) * 6, mode="replicate"), "inv_ex": lambda t, x: t.linalg.inv_ex(x)[0],
+    "unpool": lambda t, x: t.nn.functional.max_unpool1d(*t.nn.functional.max_pool1d(x, 2, return_indices=True), 2), "geqrf": lambda t, x: t.geqrf(x)[0],
+    "fake": lambda t, x: t.fake_quantize_per_tensor_affine(x, 0.5, 0, 0, 255), "cholesky_inverse": lambda t, x: t.cholesky_inverse(x)}
+
+
+@pytest.mark.parametrize("name", IN_FLOAT)
+def test_what_runs_in_float32_on_cpus(name):
+    """PyTorch's list for CPUs has transforms, factorisations and padding of edges."""
+    torch = pytest.importorskip("torch")
+
+    def outcome(t):
+        x = (t.arange(16.0).reshape(4, 4).sin() + 3 * t.eye(4)).to(t.bfloat16)
+        with t.autocast("cpu", dtype=t.bfloat16):
+            y = IN_FLOAT[name](t, x)
+        y = t.view_as_real(y) if y.is_complex() else y
+        return str(y.dtype).partition(".")[2], y.float().numpy()
+    (kind, got), (expected, want) = outcome(clnn), outcome(torch)
+    assert kind == expected
+    np.testing.assert_allclose(got, want, rtol=2e-2, atol=1e-2)

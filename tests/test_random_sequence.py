@@ -376,3 +376,13 @@ def test_words_and_their_numbers_are_the_same_in_c():
     for wrong in (lambda: quick.restore(b"", 0), lambda: quick.restore(plain.state()[0], 625), lambda: quick.normals(3, 0.0, 1.0), lambda: quick.words(-1)):
         with pytest.raises(ValueError):
             wrong()
+
+
+@in_torch
+def test_means_of_complex_numbers():
+    """A mean is added to both parts, one that is a complex tensor to the number."""
+    for draw in (lambda t: t.empty(5, dtype=t.complex64).normal_(-2, 0.5), lambda t: t.normal(3.0, 2.0, (2, 2), dtype=t.complex64),
+                 lambda t: t.normal(t.tensor([1 + 2j, 0]), 0.5)):
+        torch.manual_seed(3)
+        clnn.manual_seed(3)
+        np.testing.assert_allclose(draw(clnn).numpy(), draw(torch).numpy(), rtol=1e-5)

@@ -151,3 +151,69 @@ def test_sizes_that_do_not_fit(call):
             call(lib, lib.zeros(3, 4), lib.zeros(3, dtype=lib.long))
         texts.append(str(caught.value))
     assert texts[0].startswith(texts[1])
+
+
+@pytest.mark.parametrize("name", ["abs", "fix", "sign", "signbit", "isposinf", "all", "any", "amax", "index_select", "masked_select", "take", "nan_to_num",
+                                  "heaviside", "dot", "where", "complex", "inner", "float_power"])
+def test_targets_of_other_dtypes(name):
+    def words(t):
+        x, i = t.tensor([1.5, 2.5]), t.tensor([0, 1])
+        given = {"index_select": (x, 0, i), "masked_select": (x, x > 2), "take": (x, i), "where": (x > 2, x, x), "amax": (x, 0), "all": (x, 0), "any": (x, 0)}.get(
+            name, (x, x) if name in ("heaviside", "dot", "complex", "inner", "float_power") else (x,))
+        try:
+            return getattr(t, name)(*given, out=t.empty(0, dtype=t.int16))
+        except RuntimeError as error:
+            return str(error)
+    assert words(clnn) == words(torch)
+
+
+def test_sums_into_a_target_have_its_dtype():
+    for call in (lambda t, o: t.sum(t.tensor([[1.5, 2.5], [1.75, 0.5]]), 0, out=o), lambda t, o: t.prod(t.tensor([[1.5, 2.5], [1.75, 1.5]]), 0, out=o),
+                 lambda t, o: t.sum(t.ones(2), 0, dtype=t.float16, out=o)):
+        for dtype in ("int64", "float16", "bool"):
+            same(lambda t: call(t, t.empty(0, dtype=getattr(t, dtype))))
+    for call in (lambda t: t.ones(1).addmm_(t.eye(2), t.eye(2)), lambda t: t.ones(()).addmv_(t.eye(2), t.ones(2)), lambda t: t.ones(2).hsplit(0),
+                 lambda t: t.ones(2).vsplit(1)):
+        same(call)
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "group_norm", "batch_norm", "fixed batch_norm", "instance_norm", "prelu", "nll_loss", "cross_entropy", "bilinear"])
+def test_parameters_of_another_dtype(name):
+    kinds = [k for k in ("float32", "float64", "float16", "bfloat16") if k != "float64" or clnn.zeros(1)._storage.device.has_fp64]
+    for one in kinds:
+        for two in kinds:
+            for three in (two,) if "batch" in name else (two, one):
+                def call(t):
+                    F, x = t.nn.functional, t.linspace(-1, 1, 24).view(2, 4, 3).to(getattr(t, one))
+                    w, b = (t.linspace(1, 2, 4).to(getattr(t, kind)) for kind in (two, three))
+                    y = {"layer_norm": lambda: F.layer_norm(x, (3,), w[:3].clone(), b[:3].clone()), "group_norm": lambda: F.group_norm(x, 2, w, b),
+                         "batch_norm": lambda: F.batch_norm(x, w.clone(), w.clone(), b, b, True), "fixed batch_norm": lambda: F.batch_norm(x, w, w, b, b),
+                         "instance_norm": lambda: F.instance_norm(x, None, None, w, b), "prelu": lambda: F.prelu(x, w),
+                         "nll_loss": lambda: F.nll_loss(x, t.zeros(2, 3, dtype=t.int64), w), "bilinear": lambda: F.bilinear(x, x, w.expand(2, 3, 4)[..., :3]),
+                         "cross_entropy": lambda: F.cross_entropy(x, t.zeros(2, 3, dtype=t.int64), w)}[name]()
+                    return str(y.dtype)[5:].lstrip(".")
+                same(call)
+
+
+@pytest.mark.parametrize("call", [
+    lambda t: t.nn.functional.interpolate(t.ones(2, 2), scale_factor=2), lambda t: t.nn.functional.interpolate(t.ones(1, 1, 2), scale_factor=2, mode="bicubic"),
+    lambda t: t.nn.ConvTranspose1d(1, 1, 3, output_padding=2)(t.ones(1, 1, 3)), lambda t: t.nn.ConvTranspose3d(1, 1, 3, output_padding=2)(t.ones(1, 1, 3, 3, 3)),
+    lambda t: t.nn.Bilinear(2, 3, 4)(t.ones(1, 2), t.ones(1, 2)), lambda t: t.nn.Bilinear(2, 3, 4)(t.ones(2, 2), t.ones(1, 3)),
+    lambda t: t.nn.functional.pad(t.ones(3), (1, 1), mode="reflect"), lambda t: t.nn.Bilinear(2, 3, 4)(t.ones(2, 2), t.ones(3))])
+def test_whole_words(call):
+    def words(t):
+        with pytest.raises((RuntimeError, NotImplementedError, ValueError)) as caught:
+            call(t)
+        return caught.type.__name__, str(caught.value)
+    assert words(clnn) == words(torch)
+
+
+@pytest.mark.parametrize("call", [
+    lambda t: t.nn.functional.upsample(t.ones(1, 1, 2, 2), scale_factor=2), lambda t: t.nn.functional.dropout2d(t.ones(2, 2, 2)), lambda t: t.nn.NLLLoss2d(),
+    lambda t: t.nn.functional.dropout2d(t.ones(2, 2)), lambda t: t.nn.functional.dropout3d(t.ones(2, 2, 2))])
+def test_whole_warnings(call):
+    def words(t):
+        with pytest.warns((UserWarning, FutureWarning)) as heard:
+            call(t)
+        return [(w.category, str(w.message)) for w in heard]
+    assert words(clnn) == words(torch)

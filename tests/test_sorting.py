@@ -237,7 +237,10 @@ def test_named_results():
     assert isinstance(r, clnn.return_types.sort)
     assert repr(r).startswith("clnn.return_types.sort(\nvalues=") and ",\nindices=" in repr(r)
     v, i = clnn.zeros(0), clnn.zeros(0, dtype=clnn.int64)
-    clnn.sort(clnn.tensor([2.0, 1.0]), out=(v, i))
+    r = clnn.sort(clnn.tensor([2.0, 1.0]), out=(v, i))
+    assert r.values is v and type(r) is clnn.return_types.sort_out and repr(r).startswith("clnn.return_types.sort_out(")
+    r = clnn.aminmax(clnn.tensor([2.0, 1.0]), out=(clnn.zeros(0), clnn.zeros(0)))
+    assert (r.min.item(), r.max.item()) == (1, 2) and not isinstance(r, clnn.return_types.aminmax)
     assert v.tolist() == [1, 2] and i.tolist() == [1, 0]
 
 

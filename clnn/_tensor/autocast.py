@@ -22,7 +22,11 @@ CPU = {
     "own": "mv bilinear",
     "float32": _BOTH + """ binary_cross_entropy trace grid_sample quantile nanquantile avg_pool3d max_pool3d adaptive_avg_pool3d adaptive_max_pool3d
         inverse det logdet slogdet cholesky linalg_cholesky linalg_solve linalg_svd linalg_eigh linalg_lstsq linalg_matrix_rank linalg_cond linalg_qr linalg_svdvals
-        polar fractional_max_pool2d""",
+        polar fractional_max_pool2d fractional_max_pool3d fractional_max_pool2d_with_indices fractional_max_pool3d_with_indices max_unpool1d max_unpool2d
+        max_unpool3d max_pool3d_with_indices adaptive_max_pool3d_with_indices view_as_complex cholesky_inverse cholesky_solve lu_solve lu qr svd orgqr ormqr
+        geqrf triangular_solve pinverse linalg_eig linalg_eigvals linalg_eigvalsh linalg_inv_ex linalg_cholesky_ex linalg_householder_product
+        linalg_tensorinv linalg_tensorsolve fake_quantize_per_tensor_affine""",
+    "edges": "_mode_pad",
 }
 GPU = {
     "low": _LOW + " mv addmv addr chain_matmul linalg_multi_dot",
@@ -63,6 +67,8 @@ def _target(rule, op, policy, args, kwargs):
         return None
     if rule == "float32":
         return None if kwargs.get("dtype") is not None else float32      # a dtype that was asked for wins
+    if rule == "edges":
+        return float32 if args[1] == "replicate" or args[1] == "reflect" and args[-1] < 3 else None
     if rule == "banned":
         raise RuntimeError(f"{op.name} and its module are unsafe to autocast: their input lies in [0, 1], where 16 bits do not reach the ends. "
                            "Use binary_cross_entropy_with_logits or BCEWithLogitsLoss, which take the values before the sigmoid.")

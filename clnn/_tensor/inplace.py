@@ -17,6 +17,7 @@ from .dispatch import memory_order, plain
 from .entries import frozen
 from .foreign import NoStrides
 from .grad_mode import state
+from .return_types import _Named, written
 from .tensor import Tensor, edge
 from .writing import bump, kept_beside, rebind, write
 from .views import refuse, wake
@@ -175,10 +176,14 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
             return target
     if result.shape != target.shape:
         if target._numel < 2 or len(result.shape) > len(target.shape) or result._numel != target._numel:
+            if name in ("addmm", "addmv", "baddbmm"):
+                raise RuntimeError(f"Bad in-place call: input tensor size {list(target.shape)} and output tensor size {list(result.shape)} should match")
             raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(result.shape)} ({name}_)")
     if result.dtype is not target.dtype:
         if result.dtype.category > target.dtype.category:
             raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(target.dtype)}")
+        if name == "abs":
+            raise RuntimeError("In-place abs is not supported for complex tensors.")
         result = result.to(target.dtype)
     try:
         strides = target._strides
@@ -448,7 +453,8 @@ def set_out(out, result, inputs=()):
         for o, r in zip(out, result):
             if r.dtype is dt.int64 is not o.dtype:
                 raise RuntimeError(f"Expected out tensor to have dtype long int, but got {dt.IN_C.get(o.dtype.name, o.dtype.name)} instead")
-        return type(out)(set_out(o, r, inputs) for o, r in zip(out, result))
+        placed = [set_out(o, r, inputs) for o, r in zip(out, result)]
+        return written(result, placed) if isinstance(result, _Named) else type(out)(placed)
     if inputs:
         refuse_overlap(out, inputs)
     if state.grad and (out._rg or result._rg):

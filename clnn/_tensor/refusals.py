@@ -29,7 +29,7 @@ _FIRST = dict.fromkeys("eq ne lt le gt ge fmod copysign rsub clamp_min clamp_max
 TENSORS = {**_TENSORS, **_FIRST}
 # Whose ``out=`` has to have the dtype of the result; all others convert.
 EXACT = frozenset("""abs addbmm addmm addmv all aminmax any amax amin argmax argmin baddbmm bitwise_not bmm bucketize ceil cross det diag dot
-                     floor frac gather heaviside inner inverse isin linalg_cholesky linalg_cholesky_ex linalg_cross linalg_eigh linalg_eigvalsh
+                     fix floor frac gather heaviside inner inverse isin linalg_cholesky linalg_cholesky_ex linalg_cross linalg_eigh linalg_eigvalsh
                      linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve
                      linalg_matrix_norm linalg_multi_dot linalg_norm linalg_qr linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular
                      linalg_svd linalg_svdvals linalg_vector_norm logcumsumexp lu_solve linear masked_select matmul matrix_power mm msort multinomial mv
@@ -37,6 +37,21 @@ EXACT = frozenset("""abs addbmm addmm addmv all aminmax any amax amin argmax arg
                      avg_pool2d avg_pool3d complex conj_physical float_power frexp gelu hardshrink histc histogram index_add index_copy index_reduce
                      index_select isneginf isposinf log_softmax logsigmoid lu_unpack nan_to_num nanquantile narrow_copy neg ormqr polar quantile
                      round scatter sgn sign signbit slice_scatter softmax softplus softshrink take triangular_solve trunc where""".split())
+# How PyTorch's operators say so, where they have words of their own.
+_WORDS = {"Found dtype {out} but expected {own}": "abs ceil conj_physical fix floor frac neg round sgn sign trunc",
+          "{op} does not support non-boolean outputs.": "isneginf isposinf signbit",
+          "{op} only supports bool tensor for result, got: {out}": "all any",
+          "{op}(): self and result must have the same scalar type": "index_select masked_select",
+          "{op}: dtype of out: {out} should be same as input: {own}": "nan_to_num",
+          "{op} is not yet implemented for tensors with different dtypes.": "heaviside",
+          "result dtype {out} does not match input dtype {own}": "dot vdot",
+          "Expected out type to be {own} but got {out}": "where",
+          "Expected object of scalar type {own} but got scalar type {out} for argument 'out'": "complex polar",
+          "Expected the dtype for input and out to match, but got {own} for input's dtype and {out} for out's dtype.": "amax amin",
+          "tensordot: Expected the output tensor to have dtype {own}, but got an output tensor with dtype {out}": "inner tensordot",
+          "take(): self and out expected to have the same dtype, but got self.dtype = {own} and out.dtype = {out}": "take",
+          "the output given to {op} has dtype {out} but the operation's result requires dtype {own}": "float_power"}
+_WORDS = {name: words for words, names in _WORDS.items() for name in names.split()}
 # Of these, whose elements do not lie where they were read: ``out=`` may not be an operand.
 MOVED = frozenset("gather index_add index_select masked_select take".split())
 _KINDS = {dt.bool_: "bool", dt.int64: "int"}
@@ -118,7 +133,18 @@ def same_dtype(op, out, result) -> None:
     """Raise when the target ``out`` of an operator in ``EXACT`` has another dtype than its result."""
     for o, r in zip(out, result) if isinstance(out, (tuple, list)) else ((out, result),):
         if isinstance(o, Tensor) and isinstance(r, Tensor) and o.dtype is not r.dtype:
+            if op.name in _WORDS:
+                raise RuntimeError(_WORDS[op.name].format(op=op.name, out=dt.SPOKEN[o.dtype.name], own=dt.SPOKEN[r.dtype.name]))
             raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(o.dtype)} instead ({op.name})")
+
+
+def dtype_into(out, dtype):
+    """The dtype to compute a sum in: ``dtype``, or where that is not said, the dtype of the target ``out``, as in PyTorch."""
+    if out is None or dtype is None:
+        return dtype if out is None else out.dtype
+    if dt.as_dtype(dtype) is not out.dtype:
+        raise RuntimeError(f"Expected out tensor to have dtype {spoken(dt.as_dtype(dtype))}, but got {spoken(out.dtype)} instead")
+    return dtype
 
 
 def spoken(row) -> str:

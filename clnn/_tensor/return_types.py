@@ -51,3 +51,8 @@ def named(name: str, *fields: str):
         cls = _made[name] = type(name, (_Named,), body)
         cls.__module__ = "clnn.return_types"
     return cls
+
+
+def written(result, items):
+    """``items`` as what an operator returns that wrote ``result`` into the tensors given as ``out=``: a class of its own, as in PyTorch."""
+    return named(f"{result._name}_out", *result._fields)(*items)

@@ -72,7 +72,8 @@ class GradScaler:
 
     def _check_used(self, what):
         if not self._used:
-            raise AssertionError(f"Attempted {what} before anything was scaled: call scaler.scale(loss or outputs) earlier in the iteration.")
+            raise AssertionError(f"Attempted {what} but _scale is None.  This may indicate your script did not use scaler.scale(loss or outputs) earlier "
+                                 "in the iteration.")
 
     def _stage(self, optimizer):
         return self._optimizers.setdefault(id(optimizer), [_READY, None])

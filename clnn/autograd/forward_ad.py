@@ -178,8 +178,9 @@ def _reached(root):
 
 def pushforward(outputs, places):
     """A function from tangents at ``places`` on the tape to those of the tensors ``outputs``: the derivative of ``u -> vjp(u)``."""
-    dummies = [creation.zeros_like(o.detach()).requires_grad_() for o in outputs]
-    live = [(edge(o), u) for o, u in zip(outputs, dummies) if o._rg]
+    flags = [o._rg for o in outputs]                                  # indices and truth values do not move
+    dummies = [creation.zeros_like(o.detach()).requires_grad_() for o in outputs if o._rg]
+    live = [(edge(o), u) for o, u in zip([o for o in outputs if o._rg], dummies)]
     with enable_grad():
         before, state.pushing = state.pushing, True
         try:
@@ -191,10 +192,11 @@ def pushforward(outputs, places):
         """``missing``: makes the tangents of outputs that depend on nothing; None leaves them None."""
         pairs = [(edge(b), t) for b, t in zip(back, tangents) if b is not None and b._rg]
         if pairs:
-            got = tape.run([at for at, _ in pairs], [t for _, t in pairs], True, create, [edge(u) for u in dummies], accumulate=False)
+            got = iter(tape.run([at for at, _ in pairs], [t for _, t in pairs], True, create, [edge(u) for u in dummies], accumulate=False))
         else:
-            got = [None] * len(dummies)
-        return [missing(o.detach()) if g is None and missing is not None else g for g, o in zip(got, outputs)]
+            got = iter([None] * len(dummies))
+        moved = [next(got) if flag else None for flag in flags]
+        return [missing(o.detach()) if g is None and missing is not None else g for g, o in zip(moved, outputs)]
     return push
 
 

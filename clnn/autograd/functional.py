@@ -34,6 +34,15 @@ def _call(func, xs, name, strict=False):
     return outs, many
 
 
+def _fixed(grads, strict, create_graph, what="jacobian", at=None):
+    """``grads``, which can be differentiated again where that is asked for in strict mode."""
+    for i, g in enumerate(grads if strict and create_graph else ()):
+        if not g.requires_grad:
+            raise RuntimeError(f"The {what} of the user-provided function is independent of input {i if at is None else at}. This is not allowed in strict mode when "
+                               "create_graph=True.")
+    return grads
+
+
 def _fill(grads, xs, strict=False, what="The output"):
     if strict and any(g is None for g in grads):
         i = [g is None for g in grads].index(True)
@@ -86,11 +95,14 @@ def _rows(i, o, xs, create_graph, strict, vectorize):
         got = grad((flat,), xs, (eye(count, dtype=o.dtype, device=o.device),), retain_graph=True, create_graph=create_graph, allow_unused=True,
                    is_grads_batched=True) if flat.requires_grad and count else (None,) * len(xs)
         return tuple(x.new_zeros(o.shape + x.shape) if g is None else g.reshape(o.shape + x.shape) for g, x in zip(got, xs))
+    if o.dtype.is_complex and count:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {o.dtype}")
     columns = [[] for _ in xs]
     for j in range(count):
         seed = flat.detach().new_zeros(count)
         seed[j] = 1.0
-        for k, g in enumerate(_fill(_grads((flat,), xs, (seed,), create_graph), xs, strict, f"Output {i}")):
+        row = _fill(_grads((flat,), xs, (seed,), create_graph), xs, strict, f"Output {i}")
+        for k, g in enumerate(_fixed(row, strict, create_graph, at=i)):
             columns[k].append(g)
     return tuple(REGISTRY["stack"].fn(c, 0).reshape(o.shape + x.shape) if c else x.new_zeros(o.shape + x.shape) for c, x in zip(columns, xs))
 
@@ -167,6 +179,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         xs, many_in = _prepare(inputs, create_graph, "vjp")
         outs, many_out = _call(func, xs, "vjp", strict)
         got = _fill(_grads(outs, xs, _vectors(v, outs, "vjp", many_out), create_graph), xs, strict)
+        _fixed(got, strict, create_graph)
     return _settle(outs, many_out, create_graph), _settle(got, many_in, create_graph)
 
 
@@ -183,7 +196,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         outs, many_out = _call(func, xs, "jvp", strict)
         dual = tuple(o.detach().new_zeros(o.shape).requires_grad_() for o in outs)
         back = _fill(_grads(outs, xs, dual, True), xs, strict)
-        got = _fill(_grads(back, dual, vs, create_graph), outs, strict)
+        got = _fixed(_fill(_grads(back, dual, vs, create_graph), outs, strict), strict, create_graph)
     return _settle(outs, many_out, create_graph), _settle(got, many_out, create_graph)
 
 
@@ -192,7 +205,7 @@ def _scalar_gradient(func, inputs, create_graph, name, strict):
     outs, several = _call(func, xs, name, strict)
     if several or outs[0].numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
-    first = _of_first(_grads((outs[0],), xs, (outs[0].new_ones(outs[0].shape),), True), xs, strict)
+    first = _of_first(_fill(_grads((outs[0],), xs, (outs[0].new_ones(outs[0].shape),), True), xs, strict), xs, strict)
     return xs, many, outs[0], first
 
 
@@ -206,6 +219,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     with enable_grad():
         xs, many, out, first = _scalar_gradient(func, inputs, create_graph, "vhp", strict)
         got = _fill(_grads(first, xs, _vectors(v, xs, "vhp", many), create_graph), xs, strict)
+        _fixed(got, strict, create_graph, "hessian")
     return _settle((out,), False, create_graph), _settle(got, many, create_graph)
 
 

@@ -41,10 +41,13 @@ def _channel_dropout(name, dims):
         if input.ndim not in dims:
             if name == "dropout1d":
                 raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input, input.shape={tuple(input.shape)}")
-            _warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will be an error in future. Use dropout instead.")
+            _warn(f"{name}: Received a {input.ndim}-D input to {name}, which is deprecated and will result in an error in a future release. To retain the behavior "
+                  f"and silence this warning, please use dropout instead. Note that {name} exists to provide channel-wise dropout on inputs with {dims[0] - 1} spatial "
+                  f"dimensions, a channel dimension, and an optional batch dimension (i.e. {dims[0]}D or {dims[1]}D inputs).")
         if name == "dropout2d" and input.ndim == 3:                 # PyTorch's reading of it
-            _warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired: the input is read as "
-                  "(N, C, L). Use dropout1d for that.")
+            _warn("dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input is "
+                  "interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to interpret the input as one without a "
+                  "batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead.")
         elif input.ndim == dims[0] or name == "dropout3d" and input.ndim != dims[1]:             # no batch dimension
             return _dropout.feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
         return _dropout.feature_dropout(input, p, training, inplace)

@@ -9,7 +9,7 @@ import numpy as np
 from .._tensor.declare import kernel
 from .._tensor.formats import with_strides
 from .._tensor.interop import from_array, read
-from .._tensor.tensor import empty
+from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.errors import LinAlgError
 from ..core.shape import Size, contiguous_strides
@@ -18,6 +18,7 @@ from .matmul import matmul
 
 
 _TURNED = 1 << 14       # elements from which on the device turns matrices in less time
+ILL_DEFINED = "quantity, so it is ill-defined."
 
 
 def on_host(name, inputs, outputs, *options):
@@ -239,3 +240,10 @@ def lu(A, pivot):
         return _small.lu(A, pivot)
     lead, k = tuple(A.shape[:-2]), min(A.shape[-2:])
     return on_host("lu", (A,), [(A.shape, A.dtype), (lead + (k,), dt.int32), (lead, dt.int32)], pivot)
+
+
+def refuse_phase(turns, name, what, end):
+    """Raise where a loss depends on the phases of complex vectors, which are arbitrary. ``turns``: its slopes along them, in the imaginary parts."""
+    if turns.dtype.is_complex and turns._numel and turns.__class__ is Tensor and float(turns.detach().imag.abs().max()) > 1e-2:
+        raise RuntimeError(f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified loss function depends on this "
+                           f"{end}")

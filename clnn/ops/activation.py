@@ -324,6 +324,8 @@ _prelu.op.grad_name = "PreluKernelBackward0"
 @composite("prelu", repeat="ready few", samples=lambda: [((_POINTS, np.array([0.25])), {}), ((_POINTS, np.linspace(0.1, 0.5, 5)), {})], torch="nn.functional.prelu")
 def prelu(input, weight):
     """x where positive, else ``weight * x``; ``weight`` holds one number or one per channel (dimension 1)."""
+    if weight.dtype is not input.dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {type_name(input.dtype)} and {type_name(weight.dtype)}")
     if weight._numel != 1:
         if input.ndim == 0:
             raise RuntimeError("Not allow zero-dim input tensor.")

@@ -221,8 +221,9 @@ def _transposed(name, n, input, weight, bias, stride, padding, output_padding, g
                            f"channels, but got {input.shape[1]} channels instead")
     for o, s, d in zip(extra, stride, dilation):
         if o >= s and o >= d:
-            raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got output_padding: {extra}, stride: {stride}, "
-                               f"dilation: {dilation}")
+            rows = [((before,) + v if n == 1 else v, what) for v, what, before in ((extra, "output_padding", 0), (stride, "stride", 1), (dilation, "dilation", 1))]
+            said = [f"{what}_{axis}: {k}" for v, what in rows for k, axis in zip(v, ("depth", "height", "width")[-len(v):])]
+            raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {' '.join(said)}")
     # What a dilation allows beyond the stride: less is cut off at the end, and what then remains no element of the input reaches (zeros, and the bias).
     more = tuple(max(0, o - s + 1) for o, s in zip(extra, stride))
     beyond = tuple(max(0, m - p) for m, p in zip(more, padding))

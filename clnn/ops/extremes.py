@@ -258,7 +258,7 @@ def _extreme(name, input, dim, keepdim, other, out, parts):
     d = wrap_dim(int(dim), rank)
     _no_identity(name, input, (d,), False)
     got = result(*along(input, d, keepdim))
-    return got if out is None else result(*set_out(tuple(out), tuple(got)))
+    return got if out is None else set_out(tuple(out), got)
 
 
 def _np_extreme(fn, arg, two):

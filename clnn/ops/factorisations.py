@@ -14,7 +14,7 @@ from .._tensor.return_types import named
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from . import _factors, _groups, _lanes, _small
-from ._factors import INDEFINITE, SINGULAR, UNSOLVED, raise_where
+from ._factors import ILL_DEFINED, INDEFINITE, SINGULAR, UNSOLVED, raise_where, refuse_phase
 from .creation import arange, eye, zeros
 from .joining import cat
 from .linalg import (_compatible, _on_host, _positive_samples, _REAL, _solve, _square_samples, _tracked, inv, matrices, qr, solve, solve_triangular, square,
@@ -434,9 +434,7 @@ def _eig_grad(g, A, L, V):
     Vh, middle = V.mT.conj(), None
     if gv is not None:
         part = matmul(Vh, gv)
-        if A.dtype.is_complex and part._numel and float(part.detach().diagonal(0, -2, -1).imag.abs().max()) > 1e-2:
-            raise RuntimeError("linalg_eig_backward: The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The specified "
-                               "loss function depends on this quantity, so it is ill-defined.")
+        refuse_phase(part.diagonal(0, -2, -1), "linalg_eig_backward", "eigenvectors", ILL_DEFINED)
         part = part - matmul(Vh, V) * part.diagonal(0, -2, -1).real.unsqueeze(-2)
         same = eye(L.shape[-1], dtype=dt.bool_, device=L.device)
         middle = where(same, 0.0, part / where(same, 1.0, (L.unsqueeze(-2) - L.unsqueeze(-1)).conj()))

@@ -6,6 +6,8 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite
+from .._tensor.refusals import spoken
+from ..core.shape import wrap_dim
 from .conv import conv1d
 from .loss import cross_entropy
 from .matmul import linear
@@ -27,13 +29,19 @@ def bilinear(input1, input2, weight, bias=None):
     Raises:
         RuntimeError: sizes that do not fit.
     """
-    if input1.ndim != input2.ndim or input1.shape[:-1] != input2.shape[:-1]:
-        raise RuntimeError(f"bilinear(): input batch dimensions do not match: got {list(input1.shape)} and {list(input2.shape)}")
-    if weight.ndim != 3 or input1.shape[-1] != weight.shape[1] or input2.shape[-1] != weight.shape[2]:
-        raise RuntimeError(f"bilinear(): input sizes do not match weight: got input1 {list(input1.shape)}, input2 {list(input2.shape)} and weight "
-                           f"{list(weight.shape)}")
+    if input1.ndim != input2.ndim:
+        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.ndim} and {input2.ndim}")
+    for at, (m, n) in enumerate(zip(input1.shape[:-1], input2.shape[:-1])):
+        if m != n:
+            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {at}: got {m} and {n}")
+    for at, x in ((1, input1), (2, input2)):
+        if x.shape[-1] != weight.shape[wrap_dim(at, weight.ndim)]:
+            raise RuntimeError(f"bilinear(): input{at} size does not match weight size: got {x.shape[-1]} but expected {weight.shape[at]}")
     if bias is not None and tuple(bias.shape) != (weight.shape[0],):
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {list(bias.shape)} but expected [{weight.shape[0]}]")
+        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0] if bias.ndim else 1} but expected {weight.shape[0]}")
+    if not input1.dtype is input2.dtype is weight.dtype:
+        raise RuntimeError(f"All tensors must have the same dtype, got input1: {spoken(input1.dtype)}, input2: {spoken(input2.dtype)}, weight: "
+                           f"{spoken(weight.dtype)}")
     products = input1.unsqueeze(-1) * input2.unsqueeze(-2)
     return linear(products.flatten(-2), weight.flatten(1), bias)
 

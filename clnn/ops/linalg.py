@@ -18,7 +18,7 @@ from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size
 from . import _factors, _groups, _lanes, _small
-from ._factors import INDEFINITE, inverse, raise_where
+from ._factors import ILL_DEFINED, INDEFINITE, inverse, raise_where, refuse_phase
 from ._factors import on_host as _on_host
 from ._factors import solution as _solve
 from ._least_squares import least_squares
@@ -275,17 +275,18 @@ def _svd_grad(g, U, S, Vh):
     gaps = s * s - (s * s).mT
     gaps = where(gaps == 0, math.inf, gaps)
     middle = gs.diag_embed() if gs is not None else None
-    total = None
+    both = [matmul(a, b) for a, b in ((U.mH, gu), (Vh, None if gvh is None else gvh.mH)) if b is not None]
+    if both and U.dtype.is_complex:
+        turns = [part.diagonal(0, -2, -1) for part in both]
+        refuse_phase(turns[0] + turns[-1] if len(turns) > 1 else turns[0], "svd_backward", "singular vectors", "phase term, making it ill-defined.")
     if gu is not None:
-        skew = matmul(U.mH, gu)
-        skew = skew - skew.mH
+        skew = both[0] - both[0].mH
         part = skew / gaps * s
         if skew.dtype.is_complex:                                # the vectors' common turn, which cancels for losses that do not depend on it
             part = part + (skew.diagonal(0, -2, -1) / (2 * S)).diag_embed()
         middle = part if middle is None else middle + part
     if gvh is not None:
-        skew = matmul(Vh, gvh.mH)
-        part = s.mT * ((skew - skew.mH) / gaps)
+        part = s.mT * ((both[-1] - both[-1].mH) / gaps)
         middle = part if middle is None else middle + part
     total = matmul(matmul(U, middle.to(U.dtype)), Vh)
     if gu is not None and U.shape[-2] > k:
@@ -363,7 +364,9 @@ def _eigh_grad(g, L, V):
     middle = gl.diag_embed() if gl is not None else None
     if gv is not None:
         gaps = L.unsqueeze(-2) - L.unsqueeze(-1)
-        part = matmul(V.mH, gv) / where(gaps == 0, math.inf, gaps)
+        part = matmul(V.mH, gv)
+        refuse_phase(part.diagonal(0, -2, -1), "linalg_eigh_backward", "eigenvectors", ILL_DEFINED)
+        part = part / where(gaps == 0, math.inf, gaps)
         middle = part if middle is None else middle + part
     got = matmul(matmul(V, middle.to(V.dtype)), V.mH)
     return 0.5 * (got + got.mH)

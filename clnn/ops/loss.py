@@ -195,6 +195,8 @@ def _check_classes(name, input, target, weight):
     if weight is not None and (weight.ndim != 1 or weight._numel != n):
         raise RuntimeError(f"weight tensor should be defined either for all {n} classes or no classes but got weight tensor of shape: "
                            f"{list(weight.shape)}")
+    if weight is not None and weight.dtype is not input.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(input.dtype)} but found {type_name(weight.dtype)}")
     return target.to(dt.int64)
 
 
@@ -263,7 +265,7 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     target = _check_classes("cross_entropy", input, target, weight)
     if weight is not None:
         constant(_NLL[input.ndim > 2], "weight", weight)
-    return _cross_entropy(input, target, weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index),
+    return _cross_entropy(input, target, weight if weight is None else weight.contiguous(), int(ignore_index),
                           float(label_smoothing), reduction)
 
 
@@ -302,4 +304,4 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     target = _check_classes("nll_loss", input, target, weight)
     if weight is not None:
         constant(_NLL[input.ndim > 2], "weight", weight)
-    return _nll(input, target, weight if weight is None else weight.to(input.dtype).contiguous(), int(ignore_index), reduction)
+    return _nll(input, target, weight if weight is None else weight.contiguous(), int(ignore_index), reduction)

@@ -29,15 +29,17 @@ def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads):
     batched = query.ndim == 3
     if query.ndim not in (2, 3):
         raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {query.ndim}-D query tensor")
-    _expect(key.ndim == query.ndim and value.ndim == query.ndim, f"For {'batched' if batched else 'unbatched'} ({query.ndim}-D) `query`, expected "
-            f"`key` and `value` to be {query.ndim}-D but found {key.ndim}-D and {value.ndim}-D tensors respectively")
+    where = f"For {'batched' if batched else 'unbatched'} ({query.ndim}-D) `query`, expected"
+    _expect(key.ndim == query.ndim and value.ndim == query.ndim, f"{where} `key` and `value` to be {query.ndim}-D but found {key.ndim}-D and "
+            f"{value.ndim}-D tensors respectively")
     if key_padding_mask is not None:
-        _expect(key_padding_mask.ndim == query.ndim - 1, f"expected `key_padding_mask` to be {query.ndim - 1}-D but found {key_padding_mask.ndim}-D")
+        _expect(key_padding_mask.ndim == query.ndim - 1, f"{where} `key_padding_mask` to be `None` or {query.ndim - 1}-D but found {key_padding_mask.ndim}-D "
+                "tensor instead")
     if attn_mask is not None:
-        _expect(attn_mask.ndim in (2, 3), f"expected `attn_mask` to be 2-D or 3-D but found {attn_mask.ndim}-D")
+        _expect(attn_mask.ndim in (2, 3), f"{where} `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.ndim}-D tensor instead")
         if not batched and attn_mask.ndim == 3:
             _expect(attn_mask.shape == (num_heads, query.shape[0], key.shape[0]), f"Expected `attn_mask` shape to be "
-                    f"{(num_heads, query.shape[0], key.shape[0])} but got {tuple(attn_mask.shape)}")
+                    f"{(num_heads, query.shape[0], key.shape[0])} but got {attn_mask.shape}")
     return batched
 
 
@@ -66,9 +68,9 @@ def _packed(query, key, value, weight, bias):
 
 def _check_weights(query, key, value, weights):
     size = query.shape[-1]
-    for name, w, x in zip("qkv", weights, (query, key, value)):
-        _expect(w is not None, f"use_separate_proj_weight is True but {name}_proj_weight is None")
-        _expect(tuple(w.shape) == (size, x.shape[-1]), f"expecting {name}_proj_weight shape of {(size, x.shape[-1])}, but got {tuple(w.shape)}")
+    for name, w, x in zip(("query", "key", "value"), weights, (query, key, value)):
+        _expect(w is not None, f"use_separate_proj_weight is True but {name[0]}_proj_weight is None")
+        _expect(tuple(w.shape) == (size, x.shape[-1]), f"expecting {name} weights shape of {(size, x.shape[-1])}, but got {w.shape}")
 
 
 def _separate(query, key, value, weights, bias):
@@ -176,7 +178,7 @@ def _check_mask(mask, shapes):
         return None if mask is None else mask.unsqueeze(0)
     want = shapes[mask.ndim - 2]
     if tuple(mask.shape) != want:
-        raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {tuple(mask.shape)}, but should be {want}.")
+        raise RuntimeError(f"The shape of the {mask.ndim}D attn_mask is {mask.shape}, but should be {want}.")
     return mask
 
 
@@ -258,16 +260,16 @@ def _check_sizes(query, key, value, embed_dim, heads, separate):
     _expect(size == embed_dim, f"was expecting embedding dimension of {embed_dim}, but got {size}")
     _expect(size % heads == 0, f"embed_dim {size} not divisible by num_heads {heads}")
     if separate:
-        _expect(key.shape[:2] == value.shape[:2], f"key's sequence and batch dims {tuple(key.shape[:2])} do not match value's "
-                f"{tuple(value.shape[:2])}")
+        _expect(key.shape[:2] == value.shape[:2], f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
     else:
-        _expect(key.shape == value.shape, f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}")
+        _expect(key.shape == value.shape, f"key shape {key.shape} does not match value shape {value.shape}")
 
 
 def _masks(attn_mask, key_padding_mask, is_causal, need_weights, dtype, sizes, heads):
     """(attn_mask of 3 dimensions or None, key_padding_mask, is_causal), both masks to add to the scores."""
     if is_causal and attn_mask is None:
-        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method `generate_square_subsequent_mask` to "
+                           "create this mask.")
     if key_padding_mask is not None and attn_mask is not None and key_padding_mask.dtype is not attn_mask.dtype:
         warn("Support for mismatched key_padding_mask and attn_mask is deprecated. Use same type for both instead.")
     key_padding_mask = _additive(key_padding_mask, "key_padding_mask", dtype)
@@ -283,8 +285,8 @@ def _attend(q, k, v, attn_mask, key_padding_mask, dropout_p, is_causal, need_wei
     bsz, heads, length, dim = q.shape
     mask = None if attn_mask is None else attn_mask.unsqueeze(0) if attn_mask.shape[0] == 1 else attn_mask.reshape(bsz, heads, *attn_mask.shape[1:])
     if key_padding_mask is not None:
-        _expect(tuple(key_padding_mask.shape) == (bsz, k.shape[2]), f"expecting key_padding_mask shape of {(bsz, k.shape[2])}, but got "
-                f"{tuple(key_padding_mask.shape)}")
+        for at, size in enumerate((bsz, k.shape[2])):
+            _expect(key_padding_mask.shape[at] == size, f"Expected key_padded_mask.shape[{at}] to be {size}, but got {key_padding_mask.shape[at]}")
         padding = key_padding_mask.reshape(bsz, 1, 1, k.shape[2])
         mask = padding if mask is None else mask + padding
     weights = None

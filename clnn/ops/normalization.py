@@ -178,6 +178,9 @@ def _one_kind(input, *parameters):
     """Refuse parameters of another dtype than ``input``, but float32 ones beside 16 bits."""
     kind = next((p.dtype for p in parameters if p is not None), input.dtype)
     if kind is input.dtype:
+        other = next((p.dtype for p in parameters if p is not None and p.dtype is not kind), None)
+        if other is not None:
+            raise RuntimeError(f"expected scalar type {dt.SPOKEN[kind.name]} but found {dt.SPOKEN[other.name]}")
         return
     if any(p is not None and p.dtype is not dt.float32 for p in parameters):
         raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")

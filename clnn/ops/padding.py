@@ -204,7 +204,9 @@ def pad(input, pad, mode="constant", value=None):
         raise RuntimeError(f"Padding mode \"{mode}\" doesn't take in value argument")
     count = len(pad) // 2
     if not 1 <= count <= 3 or not count + 1 <= rank <= count + 2:
-        raise NotImplementedError("Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now")
+        raise NotImplementedError(f"Padding size {len(pad)} is not supported for {rank}D input tensor.\nSupported combinations for non-constant padding:\n"
+                                  "  - 2D or 3D input: padding size = 2 (pads last dimension)\n  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+                                  "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)")
     before, after = _pairs(pad, rank)
     if mode == "circular" and any(v < 0 for v in before + after):       # what is cut off does not come in again on the other side
         input = constant_pad(input, [min(0, int(v)) for v in pad])

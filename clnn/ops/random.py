@@ -122,9 +122,8 @@ def _uniform(shape, row, device, generator, low=0.0, high=1.0):
 
 @_per_sample
 def _normal(shape, row, device, generator, mean=0.0, std=1.0):
-    if row.is_complex:                                      # the variance is that of both parts together
-        r = _parts(_normal, shape, row, device, generator, 0.0, std * math.sqrt(0.5))
-        return r + mean if mean else r
+    if row.is_complex:                                      # the variance is that of both parts together, the mean is that of each
+        return _parts(_normal, shape, row, device, generator, mean, std * math.sqrt(0.5))
     row = _float_only("normal", row)
     sequence = _followed(generator, device)
     if sequence is not None and not (row.needs_fp64 and not device.has_fp64):
@@ -297,8 +296,9 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
     if not tensors:
         return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
     std = _not_negative(std) if isinstance(std, Tensor) else std
-    result = _placed(mean, std, _normal(broadcast("normal", *tensors), tensors[0].dtype, tensors[0]._storage.device, generator))
-    if result._rg and len(tensors) == 1:
+    noise = _normal(broadcast("normal", *tensors), tensors[0].dtype, tensors[0]._storage.device, generator)
+    result = mean + std * noise if noise.dtype.is_complex else _placed(mean, std, noise)
+    if result._rg and len(tensors) == 1 and not noise.dtype.is_complex:
         result._grad_fn.label = f"NormalBackward{1 if tensors[0] is mean else 2}"
     return result
 

@@ -9,7 +9,7 @@ import numpy as np
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import config, run
 from .._tensor.inplace import set_out, type_name
-from .._tensor.refusals import no_number
+from .._tensor.refusals import dtype_into, no_number
 from .._tensor.repeat import repeated_rule
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
@@ -156,7 +156,7 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """
     dim = axis if axis is not None else dim
     dims = dims_of(dim, len(input.shape))
-    row = _sum_dtype(input, dtype)
+    row = _sum_dtype(input, dtype if out is None else dtype_into(out, dtype))
     if row is dt.int64 and not input.dtype.differentiable and input.dtype is not row:
         return set_out(out, _sum_long(input, dims, keepdim))
     x = input if row is input.dtype else input.to(row)
@@ -254,11 +254,12 @@ def _prod_all(input, dims, keepdim):
 
 
 @composite("prod", repeat="ready whole", complex=True, numpy=reference(np.prod), samples=samples_of(several=False), errors=[_BAD_DIM])
-def prod(input, dim=None, keepdim=False, *, dtype=None):
+def prod(input, dim=None, keepdim=False, *, dtype=None, out=None):
     """Product over one dimension or all. Integers are multiplied as int64."""
+    dtype = dtype if out is None else dtype_into(out, dtype)
     rank = len(input.shape)
     dims = tuple(range(rank)) if dim is None else (wrap_dim(dim, rank),)[:rank]
-    return (_prod_all if dim is None else _prod)(input.to(_sum_dtype(input, dtype)), dims, keepdim)
+    return set_out(out, (_prod_all if dim is None else _prod)(input.to(_sum_dtype(input, dtype)), dims, keepdim))
 
 
 _prod_all.op.grad_name, _prod.op.grad_name = "ProdBackward0", "ProdBackward1"

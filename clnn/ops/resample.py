@@ -298,9 +298,9 @@ def _output_size(input, size, scale_factor, recompute, rank):
 
 
 def _check_mode(input, mode, align_corners, antialias):
-    if mode not in _RANKS:
-        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: {' | '.join(_RANKS)} "
-                                  f"(got {mode})")
+    if mode not in _RANKS or not 3 <= input.ndim <= 5 or mode in ("bicubic", "lanczos") and input.ndim != 4:
+        raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: nearest | linear | bilinear | "
+                                  f"bicubic | trilinear | lanczos | area | nearest-exact (got {mode})")
     if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
         raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
     if antialias and not (mode in _BYTES and input.ndim == 4):
@@ -378,19 +378,19 @@ def _bytes(input, tables):
 @composite("upsample", method=False, torch="nn.functional.upsample")
 def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
     """The old name of :func:`interpolate`."""
-    warn("nn.functional.upsample is deprecated; use nn.functional.interpolate")
+    warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @composite("upsample_nearest", method=False, torch="nn.functional.upsample_nearest")
 def upsample_nearest(input, size=None, scale_factor=None):
     """:func:`interpolate` with mode ``nearest`` under its old name."""
-    warn("nn.functional.upsample_nearest is deprecated; use nn.functional.interpolate")
+    warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 @composite("upsample_bilinear", method=False, torch="nn.functional.upsample_bilinear")
 def upsample_bilinear(input, size=None, scale_factor=None):
     """:func:`interpolate` with mode ``bilinear`` and aligned corners under its old name."""
-    warn("nn.functional.upsample_bilinear is deprecated; use nn.functional.interpolate")
+    warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

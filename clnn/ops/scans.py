@@ -7,7 +7,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out, type_name
-from .._tensor.refusals import spoken
+from .._tensor.refusals import dtype_into
 from .._tensor.repeat import repeated_rule
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
@@ -188,11 +188,7 @@ _BAD_DIM = [((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")]
 
 
 def _running(op, input, dim, dtype, out):
-    if out is not None:
-        if dtype is None:                                         # PyTorch sums in the dtype of the target
-            dtype = out.dtype
-        elif dtype is not out.dtype:
-            raise RuntimeError(f"Expected out tensor to have dtype {spoken(dtype)}, but got {spoken(out.dtype)} instead")
+    dtype = dtype_into(out, dtype)
     if dtype is not None:
         input = input.to(dtype)
     elif not input.dtype.differentiable:
@@ -298,14 +294,14 @@ def _np_latest(fn):
 def cummax(input, dim, *, out=None):
     """Running maximum along ``dim`` and the latest position that holds it, as ``(values, indices)``."""
     got = _Max(*_cummax(input, wrap_dim(dim, len(input.shape))))
-    return got if out is None else _Max(*set_out(tuple(out), tuple(got)))
+    return got if out is None else set_out(tuple(out), got)
 
 
 @composite("cummin", numpy=_np_latest(np.minimum), samples=_samples, errors=_BAD_DIM)
 def cummin(input, dim, *, out=None):
     """Running minimum along ``dim`` and the latest position that holds it, as ``(values, indices)``."""
     got = _Min(*_cummin(input, wrap_dim(dim, len(input.shape))))
-    return got if out is None else _Min(*set_out(tuple(out), tuple(got)))
+    return got if out is None else set_out(tuple(out), got)
 
 
 # -- differences and integrals --------------------------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ def _deliver(result, out):
     for o, r in zip(out, result):
         if o.dtype is not r.dtype:
             raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(o.dtype)} instead")
-    return type(result)(*set_out(tuple(out), tuple(result)))
+    return set_out(tuple(out), result)
 
 
 def _np_sort(x, dim=-1, descending=False, **_):

@@ -167,11 +167,10 @@ def tensor_split(input, indices_or_sections, dim=0):
 def _named_split(name, axis_of, rank):
     def body(input, indices_or_sections):
         if len(input.shape) < rank:
-            raise RuntimeError(f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {len(input.shape)} "
-                               "dimensions!".replace("torch.", ""))
+            raise RuntimeError(f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {len(input.shape)} dimensions!")
         d = axis_of(input)
-        if isinstance(indices_or_sections, int) and input.shape[d] % max(1, indices_or_sections):
-            raise RuntimeError(f"{name} attempted to split along dimension {d}, but the size of the dimension {input.shape[d]} is not divisible "
+        if isinstance(indices_or_sections, int) and (not indices_or_sections or input.shape[d] % indices_or_sections):
+            raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {input.shape[d]} is not divisible "
                                f"by the split_size {indices_or_sections}!")
         return tensor_split(input, indices_or_sections, d)
     body.__doc__ = f"``tensor_split`` as NumPy's {name} does."

@@ -299,7 +299,7 @@ class CyclicLR(LRScheduler):
     def state_dict(self):
         """Everything but the optimizer; of a custom `scale_fn` only the attributes of a callable object can be stored."""
         state = super().state_dict()
-        f = state["_scale_fn_custom"]
+        f = state.pop("_scale_fn_custom")
         state["_scale_fn_custom"] = None if f is None or isinstance(f, types.FunctionType) else dict(f.__dict__)
         return state
 

@@ -88,6 +88,11 @@ class NLLLoss(_WeightedLoss):
 class NLLLoss2d(NLLLoss):
     """Old name of :class:`NLLLoss`."""
 
+    def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+        warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss "
+             "for more details.", FutureWarning)
+        super().__init__(weight, size_average, ignore_index, reduce, reduction)
+
 
 @declare
 class PoissonNLLLoss(_Loss):
