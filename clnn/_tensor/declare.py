@@ -111,7 +111,7 @@ def _inplace_form(op, fn, name):
                 with overwriting(self):
                     return apply_inplace(self, fn(self, *args, **kwargs), name, since)
             box = [applied(self, fn(self, *args, **kwargs))]
-            return self if box[0] is self else apply_inplace(self, box.pop(), name, since)
+            return self if box[0] is None else apply_inplace(self, box.pop(), name, since)
         except (AttributeError, TypeError):
             return taken_over(inplace, (self, *args), kwargs)
     inplace.__name__ = inplace.__qualname__ = name + "_"

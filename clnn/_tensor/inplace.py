@@ -147,9 +147,9 @@ _replaced = native.form("replaced", _replaced)
 
 
 def applied(target, result):
-    """``target``, once it holds ``result``, which only the caller's expression refers to; where that takes :func:`apply_inplace`, ``result``."""
+    """Let ``target`` hold ``result``, which only the caller's expression refers to: None; ``result`` where that takes :func:`apply_inplace`."""
     if result.__class__ is Tensor and _replaced(target, result):
-        return target
+        return None
     return result
 
 

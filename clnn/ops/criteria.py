@@ -291,6 +291,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 @_loss("soft_margin_loss", splice=True, whole=True, samples=lambda: [((_two()[0], _signs()), {})])
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """``log(1 + exp(-y x))`` for y of 1 and -1."""
+    constant("soft_margin_loss", "target", target)
     loss = _stored((-cast(target, dt.promote_types(target.dtype, input.dtype)) * input).exp().log1p(), input.dtype)
     return _reduce(loss, _legacy(reduction, size_average, reduce))
 

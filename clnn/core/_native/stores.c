@@ -310,7 +310,7 @@ static int is_part(PyObject *target)
     return part <= 0 ? part : still < 0 ? -1 : still ? 0 : has_memory(target);
 }
 
-/* applied(target, result): ``target`` once it holds ``result``, or ``result`` where that takes inplace.apply_inplace. */
+/* applied(target, result): None once ``target`` holds ``result``, or ``result`` where that takes inplace.apply_inplace. */
 PyObject *applied(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     if (n != 2)
@@ -322,7 +322,7 @@ PyObject *applied(PyObject *module, PyObject *const *args, Py_ssize_t n)
         return NULL;
     Py_DECREF(done);
     if (done == Py_True)
-        return Py_NewRef(target);
+        Py_RETURN_NONE;
     PyObject *src = AT(result, Tensor__storage);
     int good = IS(src, Storage) && AT(src, Storage_node) != Py_None && AT(target, Tensor_dtype) == AT(result, Tensor_dtype)
         ? PyObject_RichCompareBool(AT(target, Tensor_shape), AT(result, Tensor_shape), Py_EQ) : 0;
@@ -335,5 +335,5 @@ PyObject *applied(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if ((done = put_region(NULL, all, 7)) == NULL)
         return NULL;
     Py_DECREF(done);
-    return Py_NewRef(done == Py_True ? target : result);
+    return Py_NewRef(done == Py_True ? Py_None : result);
 }
