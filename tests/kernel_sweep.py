@@ -212,7 +212,7 @@ def on_tensor_cores(a, b, dtype, turned):
         with params.forced("gemm_tensor", {"BLOCK": "32x32", "KERNEL": kernel}):
             params.changed()            # plans that were made for the other one
             c = a @ b
-            c.numpy()
+            c.float().numpy()
             if dtype is clnn.float16:
                 clnn._int_mm(a.to(clnn.int8), b.to(clnn.int8).t().contiguous().t()).numpy()
     with params.forced("gemm_tensor", {"BLOCK": "32x32"}), params.forced("conv_tensor", {"BLOCK": "32x32", "LAST": turned}):
@@ -221,7 +221,7 @@ def on_tensor_cores(a, b, dtype, turned):
             q, k = a.reshape(1, 2, 64, 36)[:, :, :20, :16], b.reshape(1, 1, 80, 72)[..., :24]
             q, k = q.detach().requires_grad_(), k.detach().requires_grad_()
             clnn.nn.functional.scaled_dot_product_attention(q, k[..., :16], k, is_causal=turned, enable_gqa=True).sum().backward()
-            k.grad.numpy()
+            k.grad.float().numpy()
     by_warpgroups(a, b)
     clnn.set_float32_matmul_precision("highest")
     config.tensor_cores = "auto"
@@ -236,7 +236,7 @@ def by_warpgroups(a, b):
     device = clnn.get_default_device().physical
     with mock.patch.object(device, "compute_capability", (9, 0)), mock.patch.object(_gemm_warpgroup, "BLOCKS", {"64x64": (1, 64, 3, 1.0)}), \
             params.forced("gemm_warpgroup", {"BLOCK": "64x64"}), mock.patch.object(_gemm_warpgroup, "_GAIN", 1.0):
-        (a @ b).numpy()
+        (a @ b).float().numpy()
         if b.itemsize == 2:
             q = b.reshape(1, 1, 90, 64)
             q = q.detach().requires_grad_()
@@ -321,7 +321,7 @@ def finish(result):
     if live:
         clnn.autograd.backward(live, [clnn.ones_like(o) for o in live])
     for o in outs:
-        o.detach().numpy()
+        o.detach().tolist()
     clnn.synchronize()
 
 
@@ -333,7 +333,7 @@ def sweep(only, limit, skipped=()):
         for call in cases.calls(op, row)[:limit]:
             def job(op=op, call=call):
                 make = call.map(lambda a: cases.to_tensor(a, requires_grad=True))
-                return op.fn(*make.args, **make.kwargs)
+                return cases.called(op.fn, make.args, make.kwargs, op.params)
             jobs.append((f"{op.name}{call}", job))
     jobs += larger()
     for name, job in jobs:
