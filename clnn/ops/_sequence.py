@@ -23,7 +23,7 @@ from ..graph.op import REGISTRY
 from ..runtime import launch as launcher
 from ..runtime.device import Device
 
-_HOST = 1 << 14         # words up to this cost the host less than two launches do, if it stands where the sequence does
+_HOST = 1 << 13         # words up to this cost the host less than two launches do, if it stands where the sequence does
 _IN_A_ROW = 4           # short draws by a device in a row, with which a state that it has taken is not yet worth the host's while
 _COINS = 1 << 8         # words that become ones and zeros, which takes one launch
 _FEW = 16               # fewer normal numbers than these PyTorch draws in doubles, pair by pair
