@@ -130,8 +130,8 @@ class Twister:
         """``n`` normal numbers (Box & Muller, 1958) as PyTorch draws a few: both of a pair are used, be it by the next call."""
         with self.lock:
             spare = self.spare
-            drawn = n - (spare is not None)
-            made, self.spare = self._take((drawn + 1) // 2 * 4 if n else 0).pairs(n, spare)
+            new = n - (spare is not None)
+            made, self.spare = self._take((new + 1) // 2 * 4 if n else 0).pairs(n, spare)
         return np.frombuffer(made, np.float64)
 
     def double(self):

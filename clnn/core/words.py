@@ -88,7 +88,7 @@ class Words:
         return ((drawn % np.uint64(span) if span else drawn) + np.uint64(low)).tobytes()
 
     def order(self, n) -> bytes:
-        """The numbers below ``n``, each changed with one that comes after it, or itself."""
+        """The numbers below ``n``, each exchanged with one that comes after it, or itself."""
         order = np.arange(n).tolist()
         for i, word in enumerate(self._next(max(0, n - 1)).tolist()):
             j = i + word % (n - i)

@@ -16,7 +16,7 @@ from .._tensor.interop import from_array, from_bytes, read
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
-from ..core import rng, twister
+from ..core import native, rng, twister
 from ..core.config import config
 from ..core.shape import Size
 from ..graph.op import REGISTRY
@@ -25,6 +25,7 @@ from ..runtime.device import Device
 
 _HOST = 1 << 13         # words up to this cost the host less than two launches do, if it stands where the sequence does
 _IN_A_ROW = 4           # short draws by a device in a row, with which a state that it has taken is not yet worth the host's while
+_ORDERED = _HOST if native.built else 1 << 8      # numbers that the host puts in order sooner, which Python does one by one
 _COINS = 1 << 8         # words that become ones and zeros, which takes one launch
 _FEW = 16               # fewer normal numbers than these PyTorch draws in doubles, pair by pair
 _NORMALS = 1 << 9       # normal numbers up to this the host makes sooner than a launch does
@@ -247,7 +248,7 @@ def exponential(sequence, shape, device) -> Tensor:
 
 def permutation(sequence, n, device):
     """The numbers below ``n`` in random order."""
-    if _by_host(sequence, n):
+    if _by_host(sequence, n, _ORDERED):
         return _told(sequence.order(n), Size((n,)), dt.int64, device)
     order = empty((n,), dt.int64, device)
     run(device, "random/permutation", {}, (1,), (1,), _as(_words(sequence, n - 1, device), Size((n - 1,)), dt.int32), order, n)

@@ -24,7 +24,7 @@ static PyObject *memory_of(PyObject *storage, Py_ssize_t ready, int *told)
         *told = OTHER;
         return NULL;
     }
-    if ((got = PyObject_CallOneArg(the_realize, storage)) == NULL)
+    if ((got = realize(NULL, storage)) == NULL)
         return NULL;
     Py_DECREF(got);
     return Py_NewRef(AT(storage, Storage_node) != Py_None ? storage : AT(storage, Storage_buf));

@@ -96,7 +96,7 @@ PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n)
             PyObject *storage = AT(PyTuple_GET_ITEM(PyList_GET_ITEM(group, i), k), Tensor__storage);
             if (!IS(storage, Storage))                      /* before anything was done */
                 return PyObject_Vectorcall(the_gather, args, n, NULL);
-            PyObject *got = AT(storage, Storage_node) == Py_None ? Py_NewRef(Py_None) : PyObject_CallOneArg(the_realize, storage);
+            PyObject *got = AT(storage, Storage_node) == Py_None ? Py_NewRef(Py_None) : realize(NULL, storage);
             Py_XDECREF(got);
             if (got == NULL)
                 return NULL;

@@ -45,7 +45,7 @@ static int settle(PyObject *graph, PyObject *v, PyObject *storage)
         if (much)
             return much < 0 ? -1 : unlike();
     }
-    got = PyObject_CallOneArg(the_realize, storage);
+    got = realize(NULL, storage);
     Py_XDECREF(got);
     return got == NULL ? -1 : 0;
 }

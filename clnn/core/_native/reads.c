@@ -85,7 +85,7 @@ static PyObject *computed(PyObject *storage)
     if (!IS(storage, Storage))
         return NULL;
     if (AT(storage, Storage_node) != Py_None) {
-        PyObject *got = PyObject_CallOneArg(the_realize, storage);
+        PyObject *got = realize(NULL, storage);
         if (got == NULL)
             return NULL;
         Py_DECREF(got);

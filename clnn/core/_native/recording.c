@@ -179,7 +179,7 @@ static PyObject *walked(PyObject *t, PyObject *shape, PyObject *numel, PyObject 
         ref = reference(t, shape, numel, strides, flat, below);
     if (part < 0 || ref != NULL || PyErr_Occurred() || AT(storage, Storage_node) == Py_None)
         return ref;
-    PyObject *got = PyObject_CallOneArg(the_realize, storage);
+    PyObject *got = realize(NULL, storage);
     Py_XDECREF(got);
     return got == NULL || AT(storage, Storage_node) != Py_None ? NULL : reference(t, shape, numel, strides, flat, below);
 }

@@ -97,6 +97,13 @@ static PyObject *room(Py_ssize_t n, Py_ssize_t itemsize)
     return PyBytes_FromStringAndSize(NULL, n * itemsize);
 }
 
+/* The same for a number of them that is an argument, which goes to ``n``. */
+static PyObject *room_for(PyObject *given, Py_ssize_t itemsize, Py_ssize_t *n)
+{
+    *n = PyLong_AsSsize_t(given);
+    return *n == -1 && PyErr_Occurred() ? NULL : room(*n, itemsize);
+}
+
 #define DATA(type, bytes) ((type *)PyBytes_AS_STRING(bytes))
 
 static PyObject *words_seed(Words *w, PyObject *given)
@@ -142,8 +149,8 @@ static PyObject *words_skip(Words *w, PyObject *given)
 
 static PyObject *words_words(Words *w, PyObject *given)
 {
-    Py_ssize_t n = PyLong_AsSsize_t(given);
-    PyObject *made = n == -1 && PyErr_Occurred() ? NULL : room(n, 4);
+    Py_ssize_t n;
+    PyObject *made = room_for(given, 4, &n);
     if (made == NULL)
         return NULL;
     uint32_t *to = DATA(uint32_t, made);
@@ -173,8 +180,8 @@ static PyObject *words_uniforms(Words *w, PyObject *args)
 
 static PyObject *words_doubles(Words *w, PyObject *given)
 {
-    Py_ssize_t n = PyLong_AsSsize_t(given);
-    PyObject *made = n == -1 && PyErr_Occurred() ? NULL : room(n, 8);
+    Py_ssize_t n;
+    PyObject *made = room_for(given, 8, &n);
     if (made == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++)
@@ -215,8 +222,8 @@ static PyObject *words_integers(Words *w, PyObject *args)
 
 static PyObject *words_order(Words *w, PyObject *given)
 {
-    Py_ssize_t n = PyLong_AsSsize_t(given);
-    PyObject *made = n == -1 && PyErr_Occurred() ? NULL : room(n, 8);
+    Py_ssize_t n;
+    PyObject *made = room_for(given, 8, &n);
     if (made == NULL)
         return NULL;
     int64_t *to = DATA(int64_t, made);
