@@ -1,29 +1,47 @@
 """Samples of distributions that are drawn by rejection, so that how many random numbers they take depends on these: in PyTorch's ways and sequence.
 
-``draw`` is a :class:`~clnn.core.twister.Twister`: its ``double()`` and ``normal()`` give one number each.
+``draw`` gives one number by ``double()`` or ``normal()``.
 """
 from __future__ import annotations
 
 import math
 
+import numpy as np
 
-def gamma(draw, shape):
-    """One number of the gamma distribution of rate 1 (Marsaglia & Tsang, "A simple method for generating gamma variables", 2000)."""
-    scale = 1.0
+from . import native
+
+
+_THIRD, _SQUEEZE = float(np.float32(1) / np.float32(3)), float(np.float32(0.0331))         # PyTorch's constants are numbers of float32
+
+
+def gamma(draw, shape, real=float):
+    """One number of the gamma distribution of rate 1 (Marsaglia & Tsang, "A simple method for generating gamma variables", 2000).
+
+    ``real`` is the kind of numbers that ``shape`` is one of, in which a part of it is computed.
+    """
+    scale, shape, one = 1.0, real(shape), real(1)
+    if math.isnan(shape):                                       # it would be rejected for ever
+        return math.nan
     if shape < 1.0:
         if shape == 0.0:
             return 0.0
-        scale, shape = (1.0 - draw.double()) ** (1.0 / shape), shape + 1.0
-    d = shape - 1.0 / 3.0
+        scale, shape = (1.0 - draw.double()) ** float(one / shape), shape + one
+    d = float(shape - real(_THIRD))
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
         x = draw.normal()
         y = 1.0 + c * x
         if y <= 0.0:
             continue
-        v, u = y * y * y, 1.0 - draw.double()
-        if u < 1.0 - 0.0331 * x ** 4 or math.log(u) < 0.5 * x * x + d * (1.0 - v + math.log(v)):
+        v, u, square = y * y * y, 1.0 - draw.double(), x * x
+        if u < 1.0 - _SQUEEZE * square * square or math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)):
             return scale * d * v
+
+
+def gamma_float(draw, shape):
+    """The same for float32."""
+    with np.errstate(over="ignore"):
+        return gamma(draw, shape, np.float32)
 
 
 def poisson(draw, rate):
@@ -53,6 +71,8 @@ def binomial(draw, count, share):
     """How many of ``count`` trials succeed: gaps between successes, or transformed rejection (Hoermann, 1993)."""
     if count <= 0 or share <= 0.0:
         return 0.0
+    if math.isnan(share):
+        return share
     if share >= 1.0:
         return float(count)
     if share > 0.5:
@@ -97,3 +117,35 @@ def _binomial_by_rejection(draw, n, p):
                  + (k + 0.5) * math.log(r * (n - k + 1) / (k + 1)) + _tail(m) + _tail(n - m) - _tail(k) - _tail(n - k))
         if math.log(v * alpha / (a / (us * us) + b)) <= bound:
             return float(k)
+
+
+class _Draw:
+    """One number after the other, and how many words they took."""
+
+    def __init__(self, words, spare):
+        self.words, self.spare, self.taken = words, spare, 0
+
+    def double(self):
+        self.taken += 2
+        return self.words.double()
+
+    def normal(self):
+        self.taken += 4 * (self.spare is None)
+        made, self.spare = self.words.pairs(1, self.spare)
+        return np.frombuffer(made)[0].item()
+
+
+_KINDS = dict(gamma=gamma, gamma_float=gamma_float, poisson=poisson, binomial=binomial)
+
+
+def rejected(kind, words, spare, *parameters):
+    """A number of that ``kind`` for each element of ``parameters``, arrays of float64.
+
+    Returns (numbers of float64 as bytes, how many of ``words`` they took, the normal number that is left or None).
+    """
+    draw, sample = _Draw(words, spare), _KINDS[kind]
+    made = np.array([sample(draw, *each) for each in zip(*[p.ravel().tolist() for p in parameters])], np.float64)
+    return made.tobytes(), draw.taken, draw.spare
+
+
+rejected = native.form("rejected", rejected)

@@ -12,6 +12,7 @@ from array import array
 
 import numpy as np
 
+from .samplers import rejected
 from .words import SIZE, Words
 
 WIDE = 1 << 28                  # whole numbers below a bound from here on take 64 bits
@@ -134,14 +135,13 @@ class Twister:
             made, self.spare = self._take((new + 1) // 2 * 4 if n else 0).pairs(n, spare)
         return np.frombuffer(made, np.float64)
 
-    def double(self):
-        """One uniform number, for what draws until it has enough."""
+    def rejected(self, kind, *parameters):
+        """A gamma, Poisson or binomial number for each element of ``parameters``, arrays of float64 that have one shape."""
         with self.lock:
-            return self._take(2).double()
-
-    def normal(self):
-        """One normal number."""
-        return float(self.normals(1)[0])
+            made, taken, self.spare = rejected(kind, self._take(0), self.spare, *parameters)
+            self._here = self.count = self.count + taken
+        drawn.words += taken
+        return np.frombuffer(made).reshape(parameters[0].shape)
 
     def state(self):
         """(words of the state, place in them)."""

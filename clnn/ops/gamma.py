@@ -11,10 +11,9 @@ from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor
 from .._tensor.underived import UNDERIVED, underived
 from ..core import dtype as dt
-from ..core import samplers
 from ..core.limits import finfo
 from .functions import digamma, lgamma
-from .random import _FEW, _stream, by_rejection, in_sequence
+from .random import _stream, by_rejection, in_sequence
 
 
 def _density(g, input, other):
@@ -94,11 +93,13 @@ def standard_gamma(input, generator=None):
         raise RuntimeError(f"_standard_gamma: expected a float tensor, got {input.dtype}")
     if not input._dense:
         input = input.contiguous()
-    few = input._numel <= _FEW and in_sequence(input, generator)
-    drawn = by_rejection(samplers.gamma, generator, input._storage.device, read(input.detach()).astype(np.float64)) if few else None
+    device = input._storage.device
+    drawn = None
+    if in_sequence(input, generator):
+        drawn = by_rejection("gamma" if input.dtype is dt.float64 else "gamma_float", generator, device, read(input.detach()))
     if drawn is None:
         return _gamma_draw(*_stream(generator, input._numel * _BLOCKS, 1), input)
-    return _gamma_drawn(input, from_array(np.maximum(drawn, finfo(input.dtype).tiny), input._storage.device, input.dtype))
+    return _gamma_drawn(input, from_array(np.maximum(drawn, finfo(input.dtype).tiny), device, input.dtype))
 
 
 _dirichlet_grad = elementwise("_dirichlet_grad", "x, alpha, total", "clnn_dirichlet_grad(x, alpha, total)", dtypes=dt.FLOATS, method=False, inplace=False,
@@ -127,5 +128,10 @@ def dirichlet(concentration):
 @composite("_sample_dirichlet", method=False)
 def sample_dirichlet(input, generator=None):
     """Probability vectors along the last dimension, drawn from the Dirichlet distribution of the given concentrations."""
+    device = input._storage.device
+    if in_sequence(input, generator) and input.dtype.is_floating_point:
+        draws = np.maximum(by_rejection("gamma", generator, device, read(input.detach())), finfo(dt.float64).tiny)
+        shares, limits = draws / draws.sum(-1, keepdims=True), finfo(input.dtype)
+        return from_array(np.clip(shares, limits.tiny, 1 - limits.eps / 2), device, input.dtype)
     draws = standard_gamma(input.detach(), generator)
     return draws / draws.sum(-1, True)

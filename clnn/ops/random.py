@@ -20,7 +20,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.splice import drawn
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
-from ..core import rng, samplers, twister
+from ..core import rng, twister
 from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
@@ -455,7 +455,7 @@ def poisson(input, generator=None):
     rates = read(input.detach()).astype(np.float64)
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
-    drawn = by_rejection(samplers.poisson, generator, input._storage.device, rates)
+    drawn = by_rejection("poisson", generator, input._storage.device, rates)
     drawn = np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64) if drawn is None else drawn
     return _drawn_from(input, from_array(drawn, input._storage.device, input.dtype))
 
@@ -464,17 +464,14 @@ def poisson(input, generator=None):
 def binomial(count, prob, generator=None):
     """Numbers of successes in ``count`` trials of probability ``prob`` (drawn on the host)."""
     n, p = np.broadcast_arrays(np.maximum(read(count.detach()).astype(np.int64), 0), read(prob.detach()).astype(np.float64))
-    drawn = by_rejection(samplers.binomial, generator, count._storage.device, n, p)
+    drawn = by_rejection("binomial", generator, count._storage.device, n, p)
     return from_array(np.asarray(_host_generator(generator, n.size).binomial(n, p), np.float64) if drawn is None else drawn, count._storage.device, count.dtype)
 
 
-def by_rejection(sample, generator, device, *args):
-    """``sample`` for each element of the arrays, in PyTorch's sequence; None where that is not followed, or would take long."""
+def by_rejection(kind, generator, device, *parameters):
+    """A number of that ``kind`` for each element of the arrays, in PyTorch's sequence; None where that is not followed."""
     sequence = _followed(generator, device)
-    if sequence is None or args[0].size > _FEW:
-        return None
-    with sequence.lock:
-        return np.array([sample(sequence, *each) for each in zip(*[a.ravel().tolist() for a in args])], np.float64).reshape(args[0].shape)
+    return None if sequence is None else sequence.rejected(kind, *[np.asarray(p, np.float64, "C") for p in parameters])
 
 
 # -- in place ---------------------------------------------------------------------------------------------------------------------

@@ -117,6 +117,7 @@ static PyMethodDef methods[] = {
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, "tensor.make"},
     {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "node.record"},
     {"told", told, METH_O, "structure.told"},
+    {"rejected", rejected, METH_VARARGS, "samplers.rejected"},
     {NULL, NULL, 0, NULL},
 };
 

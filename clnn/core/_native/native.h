@@ -204,6 +204,8 @@ PyObject *fetched(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* words.c */
 extern PyTypeObject Words_made;
+/* samplers.c */
+PyObject *rejected(PyObject *self, PyObject *args);
 /* calls.c */
 int ready_calls(void);
 PyObject *swift(PyObject *module, PyObject *args);

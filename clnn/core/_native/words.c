@@ -1,14 +1,5 @@
 /* Words: the Mersenne Twister of words.py, and what becomes of its words before they are sent to a device. */
-#include "native.h"
-#include <math.h>
-
-enum { SIZE = 624, SHIFT = 397 };
-
-typedef struct {
-    PyObject_HEAD
-    uint32_t state[SIZE];
-    int place;                      /* words of the state that were given */
-} Words;
+#include "words.h"
 
 static void seed_with(Words *w, uint32_t seed)
 {
@@ -25,7 +16,7 @@ static inline uint32_t mixed(uint32_t high, uint32_t low)
     return (y >> 1) ^ (0x9908b0dfu & (0u - (low & 1u)));
 }
 
-static void twist(Words *w)
+void twist(Words *w)
 {
     uint32_t *s = w->state;
     for (int i = 0; i < SIZE - SHIFT; i++)
@@ -34,32 +25,6 @@ static void twist(Words *w)
         s[i] = s[i + SHIFT - SIZE] ^ mixed(s[i], s[i + 1]);
     s[SIZE - 1] = s[SHIFT - 1] ^ mixed(s[SIZE - 1], s[0]);
     w->place = 0;
-}
-
-static inline uint32_t tempered(uint32_t y)
-{
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-}
-
-static inline uint32_t next_word(Words *w)
-{
-    if (w->place == SIZE)
-        twist(w);
-    return tempered(w->state[w->place++]);
-}
-
-static inline uint64_t next_wide(Words *w)
-{
-    uint64_t high = next_word(w);
-    return high << 32 | next_word(w);
-}
-
-static inline double next_double(Words *w)
-{
-    return (double)(next_wide(w) & ((1ull << 53) - 1)) * 0x1p-53;
 }
 
 /* Calls `step(from, count, done)` for all words, as many at once as one state has. */
@@ -277,12 +242,12 @@ static PyObject *words_pairs(Words *w, PyObject *args)
     }
     Py_INCREF(spare);
     while (have < n) {
-        double angle = 6.28318530717958647692 * next_double(w), radius = sqrt(-2.0 * log1p(-next_double(w)));
-        to[have++] = radius * cos(angle);
+        double second;
+        to[have++] = next_pair(w, &second);
         if (have < n)
-            to[have++] = radius * sin(angle);
+            to[have++] = second;
         else
-            Py_SETREF(spare, PyFloat_FromDouble(radius * sin(angle)));
+            Py_SETREF(spare, PyFloat_FromDouble(second));
     }
     return spare == NULL ? NULL : Py_BuildValue("NN", made, spare);
 }
