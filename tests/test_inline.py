@@ -284,3 +284,22 @@ def test_daemon_threads_at_the_end_of_the_process(end, code):
                f"for _ in range(2): threading.Thread(target=work, daemon=True).start()\nready.wait()\ntime.sleep(0.05)\n{end}")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == code, done.stderr
+
+
+def test_a_kernel_that_is_built_for_this_thread_in_the_middle_of_a_call(tmp_path):
+    """The launches of a repeated call that follow the one which waits for its kernel wait with it."""
+    code = """if True:
+        import clnn
+        layer, inputs, first = clnn.nn.TransformerEncoderLayer(8, 2, 12, 0.0, batch_first=True), [clnn.randn(2, 5, 8) for _ in range(7)], {}
+        for n in range(420):
+            x = inputs[n % 7].clone().requires_grad_()
+            y = layer(x)
+            y.cos().sum().backward()
+            got = y.detach().numpy().tobytes() + x.grad.numpy().tobytes()
+            assert first.setdefault(n % 7, got) == got, n
+    """
+    env = {**os.environ, "CLNN_CACHE_DIR": str(tmp_path)}
+    env.pop("POCL_CACHE_DIR", None)
+    for inline_too in "01":                             # at first kernels are built for the driver's threads only, which leaves them on disk
+        done = subprocess.run([sys.executable, "-c", code], env={**env, "CLNN_INLINE": inline_too}, capture_output=True, text=True, timeout=600)
+        assert done.returncode == 0, done.stderr[-2000:]

@@ -16,6 +16,7 @@ from clnn import nn
 from clnn._tensor import dispatch, entries, splice
 from clnn._tensor import tensor as tensors
 from clnn.core import native
+from clnn.core.config import config
 from clnn.graph import fuse, structure
 from clnn.nn import functional as F
 from clnn.runtime import launch, memory
@@ -42,7 +43,7 @@ def plainly(monkeypatch):
 
 @needs
 def test_every_form_has_a_definition():
-    makers = {"SOURCES", "know", "give", "again", "method", "swift", "asking", "missing"}
+    makers = {"SOURCES", "FORGET", "Direct", "know", "give", "again", "method", "swift", "asking", "missing"}
     public = {name for name in dir(native.built) if not name.startswith("_")} - makers
     assert public <= set(native.definitions), "a C form without a Python function"
 
@@ -153,7 +154,8 @@ def test_steps_are_the_same_without_them():
     *plain, without = run("0")
     *quick, _ = run("1")
     *far, _ = run("1", CLNN_INLINE="0")                         # as on devices that have no short way
-    assert without == "True" and plain == quick == far and len(plain) == 12
+    *driven, _ = run("1", CLNN_DIRECT="0")
+    assert without == "True" and plain == quick == far == driven and len(plain) == 12
 
 
 # -- memory and errors ---------------------------------------------------------------------------------------------------------------
@@ -224,7 +226,8 @@ def test_errors_come_through():
 
 @needs
 def test_a_launch_that_fails_says_what_it_was(monkeypatch):
-    x = floats(64)
+    monkeypatch.setattr(config, "direct", False)
+    x = floats(67)
     for _ in range(20):
         x.sum().item()
     driver = launch._enqueue

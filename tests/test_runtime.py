@@ -448,18 +448,19 @@ def test_damaged_cache_entries_are_built_again(dev, tmp_path, monkeypatch):
         pytest.skip("no binaries of this driver are kept")
     monkeypatch.setenv("CLNN_CACHE_DIR", str(tmp_path))
     cached_run(dev)
-    entry, = tmp_path.rglob("*.bin")
-    good = entry.read_bytes()
-    assert not list(tmp_path.rglob(".part*")) and diskcache.read(entry)
-    sealed = tmp_path / "sealed"
+    entries, sealed = list(tmp_path.rglob("*.bin")), tmp_path / "sealed"        # the program, and where its kernels have marks what these are called in it
     diskcache.write(sealed, {}, b"nonsense")
-    for damage in (b"", good[:40], good[:-1] + b"?", sealed.read_bytes()):
-        entry.write_bytes(damage)
-        cached_run(dev)
-        assert entry.read_bytes() != damage and diskcache.read(entry)
-    stamp = entry.stat().st_mtime_ns
+    assert entries and not list(tmp_path.rglob(".part*"))
+    for entry in entries:
+        assert diskcache.read(entry)
+        good = entry.read_bytes()
+        for damage in (b"", good[:40], good[:-1] + b"?", sealed.read_bytes()):
+            entry.write_bytes(damage)
+            cached_run(dev)
+            assert entry.read_bytes() != damage and diskcache.read(entry)
+    stamps = [entry.stat().st_mtime_ns for entry in entries]
     cached_run(dev)
-    assert entry.stat().st_mtime_ns == stamp  # a good entry is used as it is
+    assert [entry.stat().st_mtime_ns for entry in entries] == stamps            # good entries are used as they are
 
 
 def test_the_oldest_cache_entries_go(tmp_path, monkeypatch):

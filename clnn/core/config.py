@@ -11,6 +11,8 @@ variable                  meaning
 ``CLNN_SHARE_MEMORY``     ``0``: tensors and NumPy arrays share no memory, all conversions copy
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
 ``CLNN_INLINE``           ``0``: short launches on CPUs wake the driver's threads like long ones instead of running in the calling thread
+``CLNN_DIRECT``           ``0``: such launches, and reads and writes of few values, go through the driver each time: nothing that PoCL has built is called
+                          without it, and the memory of no CPU driver is touched
 ``CLNN_NATIVE``           ``0``: the functions that every operator goes through run in Python, as where their C forms were not built
 ``CLNN_BUILD_AHEAD``      ``0``: no second process that builds missing kernels beside this one
 ``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each and the batch policy
@@ -82,7 +84,7 @@ class Config:
     ``clnn.set_float32_matmul_precision`` was given. ``spoken`` is the package's name in texts.
     """
 
-    __slots__ = ("eager", "debug", "repeat", "inline", "build_ahead", "affinity", "huge_pages", "share_memory", "no_cache", "probe_timeout", "tensor_cores",
+    __slots__ = ("eager", "debug", "repeat", "inline", "direct", "build_ahead", "affinity", "huge_pages", "share_memory", "no_cache", "probe_timeout", "tensor_cores",
                  "random", "matmul_precision")
 
     def __init__(self):
@@ -90,6 +92,7 @@ class Config:
         self.debug = flag("CLNN_DEBUG")
         self.repeat = flag("CLNN_REPEAT", True)
         self.inline = flag("CLNN_INLINE", True)
+        self.direct = flag("CLNN_DIRECT", True)
         self.build_ahead = flag("CLNN_BUILD_AHEAD", True)
         self.affinity = flag("CLNN_AFFINITY", True)
         self.huge_pages = flag("CLNN_HUGE_PAGES", True)

@@ -5,6 +5,7 @@ its macros end with it, and the functions of the template base that any of the s
 """
 from __future__ import annotations
 
+import hashlib
 import re
 
 from . import templates
@@ -18,6 +19,7 @@ _VARIABLE = re.compile(r"(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|$)")
 _TYPE = re.compile(r"^typedef\b.*?(\w+)$", re.S)
 _KERNEL = re.compile(r"\b(?:__kernel|kernel)\b")
 _BRACE = re.compile(r"[{};]")
+_MARKED = re.compile(r"_\d+_x[0-9a-f]{16}$")
 
 
 def declared(body: str) -> tuple[list[str], list[str]]:
@@ -40,7 +42,11 @@ def declared(body: str) -> tuple[list[str], list[str]]:
 
 
 def combine(sources: list[str], device) -> tuple[str, list[dict]]:
-    """The common source, and for each given one the table from its kernels' names to those in the common source."""
+    """The common source, and for each given one the table from its kernels' names to those in the common source.
+
+    Where ``device.marks_kernels``, these end with a mark that no other source's have.
+    """
+    mark = "x" + hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16] if device.marks_kernels else ""
     parts = [templates.split(s) for s in sources]
     doubles = any(fp64 for fp64, _ in parts)
     text, tables = [], []
@@ -53,10 +59,16 @@ def combine(sources: list[str], device) -> tuple[str, list[dict]]:
             body = re.sub(rf"\b{name}\b", f"{name}_{n}_", body)
         macros = set(_MACRO.findall(body))
         names = [name for name in kernels + others if name not in macros and f"{name}_{n}_" not in macros]
-        text.append("#pragma OPENCL FP_CONTRACT ON\n" + "".join(f"#define {name} {name}_{n}_\n" for name in names) + body
+        text.append("#pragma OPENCL FP_CONTRACT ON\n" + "".join(f"#define {name} {name}_{n}_{mark}\n" for name in names) + body
                     + "".join(f"\n#undef {name}" for name in [*names, *sorted(macros)]) + "\n")
-        tables.append({name: f"{name}_{n}_" for name in kernels})
+        tables.append({name: f"{name}_{n}_{mark}" for name in kernels})
     return "\n".join(text), tables
+
+
+def mark_of(names: dict) -> str:
+    """What the marked ``names`` of a table end with; "" where they are not marked."""
+    found = _MARKED.search(next(iter(names.values()), ""))
+    return found.group().rpartition("_")[2] if found else ""
 
 
 def groups(programs, limit: int):

@@ -37,7 +37,7 @@ class Stored(NamedTuple):
 def digest_of(device, source: str) -> str:
     """What a source is called on disk for this device and driver."""
     key = "\0".join([source, " ".join(device.build_options), device.platform_name, device.platform_version, device.name,
-                     device.driver_version])
+                     device.driver_version, *["marked"] * device.marks_kernels])
     return hashlib.sha256(key.encode()).hexdigest()
 
 
@@ -77,8 +77,8 @@ def keep(device, built, source: str, programs) -> None:
         return
     device.loaded[digest] = built
     write(path_of(digest), {}, payload)
-    if len(programs) > 1:
-        for p in programs:
+    for p in programs:
+        if p.source != source:
             write(path_of(digest_of(device, p.source)), {"program": digest, "names": p.names}, b"")
     _trim_once()
 

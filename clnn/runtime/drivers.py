@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from platform import machine
 
+from ..core import native
 from ..core.config import cache_dir, config
 from . import affinity, icd
 from .probe import device_key
@@ -25,6 +26,7 @@ pocl_devices = ""   # what PoCL was asked for besides its usual device
 _SIMULATOR, _EMULATOR = 90, 95  # ranks that are never chosen on their own
 _POCL_DEVICES = {"pthread": "pthread basic", "cpu": "cpu cpu-minimal"}     # PoCL before 4 and since: the usual device, and one without threads
 _COMPANIONS = ("basic", "cpu-minimal")
+_DIRECT, _NEAR = "|direct", "|near"     # after keys in the table of verdicts
 BROKEN = "pyopencl cannot be imported"
 _FAILURE_LIFETIME = 24 * 3600.0  # a failed probe is repeated after a day: the machine may only have been busy
 
@@ -43,6 +45,8 @@ class Record:
     key: str
     problem: str = ""
     companion: object = None    # a second device of the driver that runs in the calling thread
+    direct: bool = False        # what it has built may be called without it (runtime/direct.py)
+    near: bool = False          # its memory is this process's, where the driver maps it
 
 
 @dataclass
@@ -136,13 +140,13 @@ def _probe_all() -> dict:
 
 def _probe_companion(table, folder):
     """Ask PoCL for the device that runs in the calling thread next to its usual one; ``pocl_devices`` is what to ask with, if it works."""
-    own = [key.split("|")[2] for key, problem in table["verdicts"].items() if _is_pocl(key) and not problem]
+    own = [key.split("|")[2] for key in _pocl_keys(table["verdicts"])]
     wanted = next((w for start, w in _POCL_DEVICES.items() if len(own) == 1 and own[0].startswith(start)), None)
     if wanted is None or "POCL_DEVICES" in os.environ:
         return
     # the other drivers take longer to load than this takes
     found, _, _, error = _run_probe(list(table["verdicts"]), folder and (only("pocl") or folder), POCL_DEVICES=wanted)
-    if not error and len([key for key, problem in found.items() if _is_pocl(key) and not problem]) == 2:
+    if not error and len(_pocl_keys(found)) == 2:
         table["pocl_devices"] = wanted
         table["verdicts"].update(found)
 
@@ -151,6 +155,11 @@ def only(library):
     """A folder for the loader with nothing but the driver whose library has ``library`` in its name; None where the user chose one, or it is not there once."""
     entry = [name for name, text in icd.icd_files().items() if library in text.lower()]
     return icd.prepare(only=entry[0]) if len(entry) == 1 else None
+
+
+def _pocl_keys(verdicts):
+    """Those of PoCL's devices that work."""
+    return [key for key, problem in verdicts.items() if _is_pocl(key) and not problem and not key.endswith((_DIRECT, _NEAR))]
 
 
 def _is_pocl(name):
@@ -227,7 +236,10 @@ def survey(refresh: bool = False) -> Survey:
         companion = [d for d in devices if asked and _is_pocl(platform.name) and d.name.startswith(_COMPANIONS)]
         for d, device in enumerate(d for d in devices if d not in companion):
             record = _record(p, d, platform, device, devices.index(device), table["verdicts"])
-            record.companion = companion[0] if companion else None
+            record.near = native.built is not None and table["verdicts"].get(record.key + _NEAR) == ""
+            if companion:
+                record.companion, key = companion[0], device_key(platform, companion[0], devices.index(companion[0]))
+                record.direct = native.built is not None and table["verdicts"].get(key + _DIRECT) == ""
             result.records.append(record)
     for record in result.records:
         if record.flavour == "pocl":        # it starts its threads when it is listed

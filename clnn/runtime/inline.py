@@ -59,12 +59,12 @@ class Inline:
     follow it there, and so on: it waits for them instead, once.
     """
 
-    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "__dict__")
+    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "handle", "__dict__")
 
     def __init__(self, device, queue, twin=None):
         self.device, self.queue, self.twin, self.short = device, queue, twin, True
         self._pause = getattr(os, "sched_yield", lambda: None)
-        self.limit, self.done = _LIMIT[device.flavour], None
+        self.limit, self.done, self.handle = _LIMIT[device.flavour], None, queue.int_ptr
 
     def idle(self) -> bool:
         """Nothing that was enqueued before is still running."""
@@ -197,7 +197,7 @@ class Twin:
 
     def __init__(self, device, cl_device):
         self.main, self.cl_device, self.name = device, cl_device, cl_device.name.strip()
-        self.declares_builtins = device.declares_builtins
+        self.declares_builtins, self.marks_kernels = device.declares_builtins, device.record.direct
 
     def __getattr__(self, key):
         return getattr(self.main, key)

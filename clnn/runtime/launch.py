@@ -13,6 +13,7 @@ import struct
 from ..core import native
 from ..core.config import config
 from ..core.errors import DeviceError, LaunchError, OutOfMemoryError
+from .direct import address_of, address_of_function, opened
 from .inline import BUILD, clock
 from .sharing import settle, shared
 
@@ -27,7 +28,7 @@ _COUNTS_GROUPS = re.compile(r"get_(group_id|num_groups|global_size)\([12]\)")
 _OOM_CODES = (-4, -5, -6, -61)  # object allocation, resources, host memory, buffer size
 MOST_GROUPS = 65535     # of the second and third dimension: NVIDIA's hardware counts them in 16 bits
 _enqueue = _driver = None
-native.give(launch=globals())
+native.give(launch=globals(), open_direct=opened, address_of=address_of, enqueue=None, enqueue_at=0)
 
 
 def _pack_float(a):
@@ -44,6 +45,7 @@ def bind(in_parts=False):
     if _enqueue is None:
         import pyopencl as cl
         _enqueue = _driver = cl.enqueue_nd_range_kernel
+        native.give(enqueue=_driver, enqueue_at=address_of_function("clEnqueueNDRangeKernel"))
     if in_parts:
         _enqueue = _enqueue_parts
 
@@ -193,7 +195,7 @@ def run_all(device, launches, buffers, numbers=()):
     with device.lock:
         for prepared, pick, drawn in launches:
             cost = prepared.cost
-            if cost is not None and cost.calm and device.last is side.done and not cost.skip and drawn is None:
+            if cost is not None and cost.calm and device.last is side.done and not cost.skip and drawn is None and not device.waiting:
                 way = prepared.twin                             # as ``Prepared.run`` would come to it
                 if way.sizes is not None and not way.checked:
                     cost.calm -= 1
@@ -211,22 +213,22 @@ class Prepared:
 
     Args:
         kernel, global_size, local_size, args: as :func:`launch` takes them, with ``BUFFER`` and ``NUMBER`` for what each run is given.
-            ``buffers`` and ``numbers`` are the positions of these.
+            ``buffers`` and ``numbers`` are the positions of these. ``direct``: how it is called without the driver, where it can be (``direct.opened``).
     """
 
-    __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last", "cost", "twin")
+    __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last", "cost", "twin", "direct")
 
     def __init__(self, kernel, global_size, local_size, args):
         self.kernel, self.where, self.args, self.sizes = kernel, (global_size, local_size), args, None
         self.buffers = [i for i, a in enumerate(args) if a is BUFFER]
         self.numbers = [i for i, a in enumerate(args) if a is NUMBER]
-        self.cost, self.twin = None, self
+        self.cost, self.twin, self.direct = None, self, None
 
     def varied(self, where, args):
         """The same launch with other sizes and other plain arguments."""
         new = Prepared.__new__(Prepared)
         new.kernel, new.where, new.args, new.buffers, new.numbers = self.kernel, where, args, self.buffers, self.numbers
-        new.sizes = new.cost = None
+        new.sizes = new.cost = new.direct = None
         new.twin = new
         return new
 

@@ -1,7 +1,9 @@
 """Proves OpenCL devices by building and running a small kernel on each. Run as a script, in a process that may crash or hang.
 
 It prints one JSON object per line: ``platform``, then per device ``begin`` and ``end``; ``broken`` where pyopencl cannot be imported. The parent blames
-the device that began and did not end. Arguments: keys of devices to leave out. It imports nothing of clnn, so that it starts fast and alone.
+the device that began and did not end. Last of all come two questions that do not decide whether a device is used (see ``direct.py``): whether the memory of a
+processor's driver is this process's, and whether what PoCL has built for its device in the calling thread can be called without it. Where that is so, the
+device's key with ``|near`` or ``|direct`` ends, too. Arguments: keys of devices to leave out. It imports nothing of clnn, so that it starts fast and alone.
 """
 import json
 import os
@@ -43,6 +45,81 @@ def run(cl, np, device):
         raise RuntimeError(f"wrong result: {y[:4].tolist()} where {(x[:4] * 2 + 1).tolist()} was expected")
 
 
+def memory_is_near(cl, np, device):
+    """Whether what a kernel reads and writes is what this process sees where the driver once mapped its buffers."""
+    import ctypes
+    context = cl.Context([device])
+    queue = cl.CommandQueue(context)
+    kernel = cl.Kernel(cl.Program(context, SOURCE).build(cache_dir=False), "probe")
+    for n in (4, 1 << 18):
+        x = np.arange(n, dtype=np.float32) / n
+        buffers = [cl.Buffer(context, cl.mem_flags.READ_WRITE, size=x.nbytes) for _ in range(2)]
+        for b in buffers:
+            cl.enqueue_fill_buffer(queue, b, np.float32(7), 0, x.nbytes)
+        where = []
+        for b in buffers:
+            memory, _ = cl.enqueue_map_buffer(queue, b, cl.map_flags.READ, 0, (1,), np.uint8)
+            where.append(memory.ctypes.data)
+            memory.base.release(queue).wait()
+        for turn in range(2):
+            given = x + turn
+            ctypes.memmove(where[0], given.ctypes.data, x.nbytes)
+            kernel.set_args(*buffers, np.int64(n))
+            cl.enqueue_nd_range_kernel(queue, kernel, (n,), None)
+            queue.finish()
+            seen = np.frombuffer(ctypes.string_at(where[1], x.nbytes), np.float32)
+            if not np.allclose(seen, given * 2 + 1, rtol=1e-6):
+                return False
+    return True
+
+
+IDS = """
+__kernel void probe_direct(__global const float* x, const long n, const float f, __global long* y) {
+    __local long a[1024], b[8];
+    long i = get_global_id(0) + get_global_size(0) * get_global_id(1), k = get_local_id(0) + 4 * get_local_id(1);
+    a[128 * k] = i;
+    b[7 - k] = 2 * i;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (i < n) {
+        __global long* at = y + 12 * i;
+        at[0] = (long)(x[i] * f);      at[1] = get_work_dim();       at[2] = get_num_groups(0);   at[3] = get_num_groups(1);
+        at[4] = get_local_size(0);     at[5] = get_local_size(1);    at[6] = get_group_id(0);     at[7] = get_group_id(1);
+        at[8] = get_global_offset(0);  at[9] = get_global_size(0);   at[10] = get_num_groups(2);  at[11] = a[896 - 128 * k] + b[k];
+    }
+}"""
+
+
+def called_directly(cl, np, device):
+    """Whether the function that PoCL made of a kernel does the same when it is called as ``_native/direct.c`` does."""
+    import ctypes
+    import re
+    import struct
+    context = cl.Context([device])
+    queue, n = cl.CommandQueue(context), 40
+    x, y = np.arange(n, dtype=np.float32), np.zeros(12 * n, np.int64)
+    src = cl.Buffer(context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
+    dst = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=y)
+    kernel = cl.Kernel(cl.Program(context, IDS).build(cache_dir=False), "probe_direct")
+    kernel.set_args(src, np.int64(n), np.float32(3), dst)
+    cl.enqueue_nd_range_kernel(queue, kernel, (8, 6), (4, 2))
+    cl.enqueue_copy(queue, y, dst, is_blocking=True)
+    path = re.search(r"/\S.*/probe_direct/4-2-1-goffs0\S*/probe_direct\.so$", open("/proc/self/maps").read(), re.M).group()
+    group = ctypes.CDLL(path)["_pocl_kernel_probe_direct_workgroup"]
+    group.argtypes, group.restype = [ctypes.c_char_p] * 2 + [ctypes.c_size_t] * 3, None
+    where = [cl.enqueue_map_buffer(queue, b, cl.map_flags.READ, 0, (1,), np.uint8)[0].ctypes.data for b in (src, dst)]
+    other = np.zeros(12 * n, np.int64)
+    values = [ctypes.create_string_buffer(struct.pack(*v), 64) for v in (("Q", where[0]), ("q", n), ("f", 3), ("Q", other.ctypes.data))]
+    arrays = [ctypes.create_string_buffer(8192 + 128) for _ in range(2)]            # in local memory: their pointers follow the arguments
+    values += [ctypes.create_string_buffer(struct.pack("Q", -(-ctypes.addressof(a) // 128) * 128)) for a in arrays]
+    args = struct.pack("6Q", *map(ctypes.addressof, values))
+    printed = ctypes.create_string_buffer(4)
+    told = struct.pack("10QQII128x", 2, 3, 1, 0, 0, 0, 4, 2, 1, 0, ctypes.addressof(printed), 0, 2)
+    for gy in range(3):
+        for gx in range(2):
+            group(args, told, gx, gy, 0)
+    return y.any() and np.array_equal(y, other) and np.ctypeslib.as_array((ctypes.c_int64 * y.size).from_address(where[1])).tolist() == y.tolist()
+
+
 def main(skip):
     warnings.simplefilter("ignore")
     try:
@@ -51,6 +128,7 @@ def main(skip):
     except Exception as exc:                # no driver is to blame
         say(event="broken", problem=f"{type(exc).__name__}: {exc}"[:400])
         os._exit(1)
+    processors, companions = [], []
     for platform in cl.get_platforms():
         try:
             devices = platform.get_devices()
@@ -61,13 +139,21 @@ def main(skip):
             key = device_key(platform, device, ordinal)
             if key in skip:
                 continue
+            if "POCL_DEVICES" in os.environ and device.name.startswith(("basic", "cpu-minimal")):
+                companions.append((key, device))
             say(event="begin", key=key)
             try:
                 run(cl, np, device)
                 say(event="end", key=key, problem="")
+                if device.type & cl.device_type.CPU:
+                    processors.append((key, device))
             except Exception as exc:
                 say(event="end", key=key, problem=f"{type(exc).__name__}: {exc}"[:800])
     say(event="done")
+    for name, works, asked in (("near", memory_is_near, processors), ("direct", called_directly, companions)):
+        for key, device in asked:
+            if works(cl, np, device):
+                say(event="end", key=f"{key}|{name}", problem="")
     sys.stdout.flush()
     os._exit(0)  # some drivers crash while they unload; the verdicts are out already
 

@@ -19,16 +19,18 @@ _BUILDERS = 8      # threads that build at once, where the driver can
 class Program:
     """A source with one or several kernels. It has a driver's program once it was loaded from the disk cache or built."""
 
-    __slots__ = ("device", "source", "label", "params", "cl", "names", "twins")
+    __slots__ = ("device", "source", "label", "params", "cl", "names", "twins", "mark")
 
     def __init__(self, device, source, label, params=None):
         self.device, self.source, self.label, self.params = device, source, label, params
         self.cl, self.names = None, {}      # names: what a kernel is called in a program that it shares with others
+        self.mark = ""                      # what all these names end with, and those of no other program
         self.twins = {}                     # device -> the same source for it
         load(self)
 
     def attach(self, program, names=None):
         self.cl, self.names = program, names or {}
+        self.mark = assemble.mark_of(self.names)
 
     def twin(self, device):
         """The same source for another device of the context."""
@@ -54,11 +56,12 @@ class Kernel:
     """
 
     __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "sizes", "_limits", "program",
-                 "costs", "twin", "lost", "checks", "touched")
+                 "costs", "twin", "lost", "checks", "touched", "handle")
 
     def __init__(self, program, name):
         self.program, self.name, self.device = program, name, program.device
         self.sizes, self._limits, self.last_args, self.cl, self.owner = {}, None, None, None, None
+        self.handle = 0                     # the driver's
         self.costs, self.twin, self.lost, self.checks, self.touched = {}, None, 0.0, False, {}
         if program.cl is not None:
             self.bind()
@@ -71,6 +74,7 @@ class Kernel:
                     cl = self.cl = self.program.kernel_object(self.name)
                     self.set_arg, self.set_bytes = cl.set_arg, cl._set_arg_buf
                     self.set_buffers, self.set_numbers = cl._set_arg_multi, cl._set_arg_buf_multi   # of (position, value, position, value, ...)
+                    self.handle = cl.int_ptr
                     self.last_args = [_UNSET] * cl.num_args
         return self
 
@@ -203,7 +207,7 @@ def build(device, programs, helper=None) -> None:
 
 def _build_with(helper, device, groups):
     """Build every other group here, while a helper builds the rest."""
-    texts = [assemble.combine([p.source for p in group], device) if len(group) > 1 else (group[0].source, ({},)) for group in groups]
+    texts = [assemble.combine([p.source for p in group], device) if _together(device, group) else (group[0].source, ({},)) for group in groups]
     start = clock()
 
     def tell(k):
@@ -219,9 +223,14 @@ def _build_with(helper, device, groups):
         helper.own(groups[k][0].cl, build)
 
 
+def _together(device, group):
+    """Whether a text is made of the programs: where there are several, and where kernels need names of their own."""
+    return len(group) > 1 or device.marks_kernels
+
+
 def _build_group(device, group, text=None, binary=None):
     import pyopencl as cl
-    if len(group) > 1:
+    if _together(device, group):
         source, tables = text or assemble.combine([p.source for p in group], device)
         try:
             built = _compile(device, binary or source)

@@ -13,6 +13,7 @@ import weakref
 import numpy as np
 
 from ..core.config import config
+from . import direct
 
 shared: dict = {}       # buffer -> Shared, for buffers that arrays look into
 _FLAVOURS = ("pocl", "intel-cpu")       # others may keep a copy of the array on their side
@@ -149,6 +150,9 @@ def window(seen, device, offset, shape, strides, row) -> np.ndarray:
 def _address(device, buffer) -> int:
     """Where a buffer of a driver that computes in the host's memory lies: it stays there."""
     import pyopencl as cl
+    at = direct.address(device, buffer) if device.near else 0
+    if at:
+        return at
     queue = device.queue if device.inline is None else device.inline.queue      # which takes a third of the time
     with device.lock:
         memory, _ = cl.enqueue_map_buffer(queue, buffer, cl.map_flags.READ | cl.map_flags.WRITE, 0, (buffer.size,), np.uint8, is_blocking=True)

@@ -100,8 +100,46 @@ static int set_numbers(PyObject *way, PyObject *kernel, PyObject *numbers)
     return 0;
 }
 
-/* Prepared.enqueue: the event, a new reference. ``numbers``: NULL for none; ``state``: the device's attributes. */
-static PyObject *enqueue(PyObject *way, PyObject *device, PyObject *state, PyObject *queue, PyObject *picked, PyObject *numbers)
+/* Wait for a launch through PoCL's queue for the calling thread, where it is not complete: what follows is not in that queue. */
+static int is_complete(PyObject *event)
+{
+    PyObject *status = PyObject_GetAttr(event, s_command_execution_status), *got = NULL;
+    int done = status == NULL ? -1 : PyObject_RichCompareBool(status, zero, Py_EQ);
+    if (!done) {
+        got = PyObject_CallMethodNoArgs(event, s_wait);
+    }
+    Py_XDECREF(status), Py_XDECREF(got);
+    return done > 0 || got != NULL;
+}
+
+typedef int32_t Enqueue(void *queue, void *kernel, uint32_t dimensions, const size_t *offset, const size_t *global, const size_t *local, uint32_t events,
+                        const void *list, void *event);
+
+static int sizes_from(PyObject *tuple, size_t *to)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    for (Py_ssize_t i = 0; i < n && n <= 3; i++)
+        to[i] = PyLong_AsSize_t(PyTuple_GET_ITEM(tuple, i));
+    return n <= 3 && !PyErr_Occurred();
+}
+
+/* Ask the driver itself, for no event: whether it launched. Whatever else it comes to, pyopencl tells when it is asked again. */
+static int without_event(PyObject *way, PyObject *kernel, PyObject *side)
+{
+    PyObject *sizes = AT(way, Prepared_sizes), *local = PyTuple_GET_ITEM(sizes, 1);
+    size_t global_size[3], local_size[3];
+    Enqueue *call = (Enqueue *)PyLong_AsVoidPtr(the_enqueue_at);
+    void *queue = PyLong_AsVoidPtr(AT(side, Inline_handle)), *cl = PyLong_AsVoidPtr(AT(kernel, Kernel_handle));
+    if (call == NULL || queue == NULL || cl == NULL || !sizes_from(PyTuple_GET_ITEM(sizes, 0), global_size) || (local != Py_None && !sizes_from(local, local_size))) {
+        PyErr_Clear();
+        return 0;
+    }
+    return call(queue, cl, (uint32_t)PyTuple_GET_SIZE(PyTuple_GET_ITEM(sizes, 0)), NULL, global_size, local == Py_None ? NULL : local_size, 0, NULL, NULL) == 0;
+}
+
+/* Prepared.enqueue: the event, a new reference; something else where the calling thread's queue (``side``'s, or NULL) has run it. ``numbers``: NULL for none;
+   ``state``: the device's attributes. */
+static PyObject *enqueue(PyObject *way, PyObject *device, PyObject *state, PyObject *queue, PyObject *side, PyObject *picked, PyObject *numbers)
 {
     PyObject *kernel = AT(way, Prepared_kernel), *got, *driver = variable(the_launch, s__enqueue);
     if (driver == NULL || PyDict_SetItem(state, s_peek, Py_None) || (AT(way, Prepared_checked) == Py_True && PyDict_SetItem(state, s_err_dirty, Py_True)))
@@ -109,9 +147,12 @@ static PyObject *enqueue(PyObject *way, PyObject *device, PyObject *state, PyObj
     if ((AT(kernel, Kernel_owner) == way || !set_constants(way, kernel)) && (numbers == NULL || !set_numbers(way, kernel, numbers))
             && (got = PyObject_CallOneArg(AT(kernel, Kernel_set_buffers), picked)) != NULL) {
         Py_DECREF(got);
+        if (side != NULL && driver == the_enqueue && AT(side, Inline_twin) == Py_None && without_event(way, kernel, side))
+            return Py_NewRef(Py_None);
         PyObject *sizes = AT(way, Prepared_sizes), *args[] = {queue, AT(kernel, Kernel_cl), PyTuple_GET_ITEM(sizes, 0), PyTuple_GET_ITEM(sizes, 1)};
-        if ((got = PyObject_Vectorcall(driver, args, 4, NULL)) != NULL)
+        if ((got = PyObject_Vectorcall(driver, args, 4, NULL)) != NULL && (side == NULL || AT(side, Inline_twin) == Py_None || is_complete(got)))
             return got;
+        Py_XDECREF(got);
     }
     failed(way, device, queue, picked, numbers);
     return NULL;
@@ -141,11 +182,34 @@ static int is_free(PyObject *state, PyObject *side, PyObject *kernel)
     return free;
 }
 
-/* Enqueue for the calling thread, and learn from how long that takes. */
+/* Launch in the calling thread; what comes back is no event everywhere. */
+static PyObject *enqueue_here(PyObject *way, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
+{
+    PyObject *direct = AT(way, Prepared_direct);
+    if (Py_IS_TYPE(direct, &Direct_made)) {
+        if (PyDict_SetItem(state, s_peek, Py_None) || (AT(way, Prepared_checked) == Py_True && PyDict_SetItem(state, s_err_dirty, Py_True)))
+            return NULL;
+        int done = run_direct(direct, picked, AT(way, Prepared_numbers), numbers);
+        if (done)
+            return done < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    return enqueue(way, device, state, AT(side, Inline_queue), side, picked, numbers);
+}
+
+/* See whether the kernel of ``way``, which the driver has just launched, may be called without it from now on. */
+static int open_direct(PyObject *way, PyObject *device)
+{
+    PyObject *args[] = {way, device}, *found = PyObject_Vectorcall(the_open_direct, args, 2, NULL);
+    if (found != NULL)
+        change(way, Prepared_direct, found);
+    return found == NULL ? -1 : 0;
+}
+
+/* The same, and learn from how long that takes. */
 static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObject *side, PyObject *cost, PyObject *picked, PyObject *numbers)
 {
     double start = seconds_now();
-    PyObject *event = enqueue(way, device, state, AT(side, Inline_queue), picked, numbers);
+    PyObject *event = enqueue_here(way, device, state, side, picked, numbers);
     PyObject *spent = event == NULL ? NULL : PyFloat_FromDouble(seconds_now() - start);
     PyObject *got = spent == NULL ? NULL : PyObject_CallMethodObjArgs(side, s_took, cost, spent, NULL);
     if (got == NULL)
@@ -163,7 +227,9 @@ static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, 
     int free = is_free(state, side, AT(prepared, Prepared_kernel)), calm = free > 0 ? counted_down(cost, Cost_calm) : 0;
     if (free <= 0 || calm < 0)
         return free || calm < 0 ? -1 : BUSY;
-    event = calm ? enqueue(way, device, state, AT(side, Inline_queue), picked, numbers) : timed(way, device, state, side, cost, picked, numbers);
+    event = calm ? enqueue_here(way, device, state, side, picked, numbers) : timed(way, device, state, side, cost, picked, numbers);
+    if (event != NULL && calm && AT(way, Prepared_direct) == Py_None && open_direct(way, device))
+        Py_CLEAR(event);
     Py_XDECREF(event);
     if (event != NULL && AT(way, Prepared_checked) == Py_True) {                /* what it reported is raised at once */
         PyObject *word = PyDict_GetItem(state, s_word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
@@ -186,7 +252,7 @@ static int launched_there(PyObject *prepared, PyObject *device, PyObject *state,
             return left;
         change(side, Inline_short, Py_NewRef(Py_False));
     }
-    if ((event = enqueue(prepared, device, state, queue, picked, numbers)) == NULL)
+    if ((event = enqueue(prepared, device, state, queue, NULL, picked, numbers)) == NULL)
         return -1;
     int failed = PyDict_SetItem(state, s_last, event);
     Py_DECREF(event);
@@ -255,10 +321,10 @@ PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
 
 PyMethodDef run_prepared_method = {"run", (PyCFunction)(void (*)(void))run_prepared, METH_FASTCALL, "Launch with buffers, as a tuple of places and buffers, and numbers."};
 
-/* One launch of a list; the device's lock is held. */
+/* One launch of a list; the device's lock is held. The one before may wait for the build of its kernel, and all that follow wait with it. */
 static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked)
 {
-    int done = IS(prepared, Prepared) ? launched_here(prepared, device, state, side, picked, NULL) : 0;
+    int done = IS(prepared, Prepared) && PyDict_GetItem(state, s_waiting) == Py_False ? launched_here(prepared, device, state, side, picked, NULL) : 0;
     if (done < 0 || done == HERE)
         return done < 0 ? -1 : 0;
     PyObject *args[] = {prepared, device, picked}, *got = IS(prepared, Prepared) ? run_prepared(prepared, args + 1, 2) : PyObject_VectorcallMethod(s_run, args, 3, NULL);

@@ -117,6 +117,7 @@ static PyMethodDef methods[] = {
     {"make", (PyCFunction)(void (*)(void))make, METH_FASTCALL, "tensor.make"},
     {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "node.record"},
     {"told", told, METH_O, "structure.told"},
+    {"address", (PyCFunction)(void (*)(void))address, METH_FASTCALL, "direct.address_of"},
     {"rejected", rejected, METH_VARARGS, "samplers.rejected"},
     {NULL, NULL, 0, NULL},
 };
@@ -131,7 +132,8 @@ PyMODINIT_FUNC PyInit__native(void)
     if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape() || ready_calls())
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
-    if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)))
+    if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)
+            || PyModule_AddObject(made_module, "FORGET", PyLong_FromVoidPtr((void *)forget)) || PyModule_AddType(made_module, &Direct_made)))
         Py_CLEAR(made_module);
     return made_module;
 }

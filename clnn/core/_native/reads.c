@@ -27,6 +27,20 @@ static int is_ready(PyObject *state, PyObject *side)
     return ready;
 }
 
+/* Whether this process has the device's memory before it. */
+static int is_near(PyObject *state)
+{
+    return PyDict_GetItem(state, s_near) == Py_True;
+}
+
+static int count_transfer(PyObject *state)
+{
+    PyObject *count = PyDict_GetItem(state, s_transfers), *more = count == NULL ? NULL : PyNumber_Add(count, one);
+    int failed = more == NULL || PyDict_SetItem(state, s_transfers, more);
+    Py_XDECREF(more);
+    return failed ? -1 : 1;
+}
+
 /* Look at ``buf`` for the first time: the second look reads more at once (see Transfers.read). 0: it was looked at before. */
 static int look_first(PyObject *state, PyObject *buf)
 {
@@ -44,6 +58,16 @@ static int fetch(PyObject *device, PyObject *state, PyObject *side, PyObject *bu
 {
     PyObject *lock = PyDict_GetItem(state, s_lock), *driver = PyObject_GetAttr(device, s__to_host), *got = NULL;
     PyObject *args[] = {AT(side, Inline_queue), buf, bytes, place, Py_None, Py_True};
+    if (is_near(state) && lock != NULL && !held(lock, s_acquire)) {
+        void *memory;
+        int known = address_in(device, buf, &memory);
+        if (known > 0)
+            memcpy(PyByteArray_AS_STRING(bytes), (char *)memory + PyLong_AsSsize_t(place), PyByteArray_GET_SIZE(bytes));
+        if (held(lock, s_release) || known) {
+            Py_XDECREF(driver);
+            return known;
+        }
+    }
     if (driver != NULL && lock != NULL && !held(lock, s_acquire)) {
         got = PyObject_Vectorcall(driver, args, 6, NULL);
         held(lock, s_release);
@@ -104,7 +128,7 @@ static PyObject *read_from(PyObject *storage, Py_ssize_t size, Py_ssize_t first)
     if (good > 0)
         good = is_ready(state, side);
     if (good > 0)
-        good = look_first(state, buf);
+        good = is_near(state) ? count_transfer(state) : look_first(state, buf);
     if (good > 0 && (bytes = PyByteArray_FromStringAndSize(NULL, size)) != NULL && (place = PyLong_FromSsize_t(first)) != NULL)
         good = fetch(device, state, side, buf, place, bytes);
     Py_XDECREF(place);
@@ -143,7 +167,13 @@ PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n)
         good = (buf = PyObject_CallOneArg(alloc, nbytes)) == NULL || (driver = PyObject_GetAttr(device, s__to_device)) == NULL || held(lock, s_acquire) ? -1 : 1;
     if (good > 0) {
         PyObject *all[] = {AT(side, Inline_queue), buf, args[1], zero, Py_None, Py_True};
-        if (PyDict_GetItem(state, s_last) == AT(side, Inline_done) && !PyDict_SetItem(state, s_peek, Py_None))      /* nothing was enqueued meanwhile */
+        void *memory;
+        int quiet = PyDict_GetItem(state, s_last) == AT(side, Inline_done) && !PyDict_SetItem(state, s_peek, Py_None);     /* nothing was enqueued meanwhile */
+        int known = quiet && is_near(state) ? address_in(device, buf, &memory) : 0;
+        if (known > 0) {
+            memcpy(memory, PyBytes_AS_STRING(args[1]), PyBytes_GET_SIZE(args[1]));
+            got = Py_NewRef(Py_None);
+        } else if (quiet && !known)
             got = PyObject_Vectorcall(driver, all, 6, NULL);
         held(lock, s_release);
         if (got == NULL && PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_Exception))

@@ -1,0 +1,300 @@
+/* Direct: a kernel that a driver has loaded into this process, called as the driver does (runtime/direct.py). */
+#include "native.h"
+#ifdef __SSE__
+#include <xmmintrin.h>
+#endif
+
+typedef void Group(void *args, void *context, size_t x, size_t y, size_t z);        /* runs all work-items of one group */
+
+/* What a group knows of the launch: PoCL's pocl_context, with room for what later versions add. */
+typedef struct {
+    size_t groups[3], offset[3], local[3];
+    void *printed;
+    unsigned *printed_at, printed_size, dimensions;
+    char later[128];
+} Context;
+
+enum { MOST_ARGS = 64, LINE = 128 };        /* arguments begin at multiples of as many bytes, as the longest vector does */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *device;
+    Group *group;
+    Context context;
+    unsigned printed_at;
+    Py_ssize_t n, locals;                   /* arguments, and arrays in local memory, which follow them */
+    size_t stride;                          /* bytes that each of these may have */
+    void *args[MOST_ARGS], *memory;
+    size_t sizes[MOST_ARGS];                /* room for each */
+} Direct;
+
+/* -- where buffers are ------------------------------------------------------------------------------------------------------------- */
+
+enum { PLACES = 1 << 12, TRIES = 8 };
+static struct { uintptr_t handle; void *memory; } places[PLACES];
+static volatile uint32_t freed;             /* buffers that the driver gave up: another may have the handle of one */
+static uint32_t known_freed;
+
+/* The driver's callback, from any thread, before the handle can be another buffer's. */
+void forget(void *handle, void *nothing_given)
+{
+#ifdef __GNUC__
+    __atomic_add_fetch(&freed, 1, __ATOMIC_SEQ_CST);
+#else
+    freed++;
+#endif
+}
+
+/* Where a buffer of that handle is in this process, or the place that is its own from now on. */
+static void **place_of(uintptr_t handle)
+{
+    if (known_freed != freed) {
+        known_freed = freed;
+        memset(places, 0, sizeof places);
+    }
+    size_t first = (size_t)((handle >> 4) * 0x9E3779B97F4A7C15ull >> 52), at = first;
+    for (int i = 0; i < TRIES; i++, at = (first + i) % PLACES)
+        if (places[at].handle == handle || !places[at].handle)
+            break;
+    if (places[at].handle != handle) {
+        places[at].handle = handle;
+        places[at].memory = NULL;
+    }
+    return &places[at].memory;
+}
+
+/* The memory of a buffer: 1; 0 where it cannot be known, -1 with an error. */
+int address_in(PyObject *device, PyObject *buf, void **memory)
+{
+    if (buf == Py_None) {
+        *memory = NULL;
+        return 1;
+    }
+    PyObject *handle = PyObject_GetAttr(buf, s_int_ptr);
+    uintptr_t value = handle == NULL ? 0 : (uintptr_t)PyLong_AsSize_t(handle);
+    Py_XDECREF(handle);
+    if (!value)
+        return PyErr_Occurred() ? -1 : 0;
+    *memory = *place_of(value);
+    if (*memory != NULL)
+        return 1;
+    PyObject *args[] = {device, buf}, *found = PyObject_Vectorcall(the_address_of, args, 2, NULL);
+    if (found == NULL)
+        return -1;
+    *memory = PyLong_AsVoidPtr(found);
+    Py_DECREF(found);
+    if (*memory == NULL)
+        return PyErr_Occurred() ? -1 : 0;
+    *place_of(value) = *memory;                     /* looked up anew: something may have been freed meanwhile */
+    return 1;
+}
+
+/* address(device, buf): direct.address_of, which is asked once for each. */
+PyObject *address(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    void *memory;
+    if (n != 2)
+        return PyErr_Format(PyExc_TypeError, "address() takes a device and a buffer");
+    int known = address_in(args[0], args[1], &memory);
+    return known < 0 ? NULL : PyLong_FromVoidPtr(known ? memory : NULL);
+}
+
+/* Local memory, which only one launch uses at a time: the interpreter's lock is held. */
+static char *scratch;
+static size_t scratch_size;
+
+static int reserve(size_t size)
+{
+    char *more = size > scratch_size ? PyMem_RawRealloc(scratch, size) : scratch;
+    if (size > scratch_size && more == NULL)
+        return -1;
+    scratch_size = size > scratch_size ? size : scratch_size;
+    scratch = more;
+    return 0;
+}
+
+static void place_locals(Direct *d)
+{
+    char *first = (char *)(((uintptr_t)scratch + LINE - 1) & ~(uintptr_t)(LINE - 1));
+    for (Py_ssize_t i = 0; i < d->locals; i++) {
+        char *own = first + (size_t)i * d->stride;
+        memcpy(d->args[d->n + i], &own, sizeof own);
+    }
+}
+
+/* -- calls ------------------------------------------------------------------------------------------------------------------------- */
+
+static int set_value(Direct *d, Py_ssize_t at, const void *value, Py_ssize_t size)
+{
+    if (at < 0 || at >= d->n || (size_t)size > d->sizes[at]) {
+        PyErr_SetString(PyExc_ValueError, "an argument's place or size");
+        return -1;
+    }
+    memcpy(d->args[at], value, size);
+    return 0;
+}
+
+/* All groups, with numbers rounded as the driver has them rounded, whatever this thread has set. */
+static void run_groups(Direct *d)
+{
+    place_locals(d);
+#ifdef __SSE__
+    unsigned before = _mm_getcsr();
+    if ((before & 0xffc0) != 0x1f80)
+        _mm_setcsr(0x1f80);
+#endif
+    for (size_t z = 0; z < d->context.groups[2]; z++)
+        for (size_t y = 0; y < d->context.groups[1]; y++)
+            for (size_t x = 0; x < d->context.groups[0]; x++)
+                d->group(d->args, &d->context, x, y, z);
+#ifdef __SSE__
+    if ((before & 0xffc0) != 0x1f80)
+        _mm_setcsr(before);
+#endif
+}
+
+/* Give it a number as launch.PACKED has it. */
+static int set_number(Direct *d, PyObject *position, PyObject *number)
+{
+    Py_ssize_t at = PyLong_AsSsize_t(position);
+    if (PyFloat_CheckExact(number)) {
+        float value = (float)PyFloat_AS_DOUBLE(number);
+        return set_value(d, at, &value, sizeof value);
+    }
+    if (PyLong_CheckExact(number)) {
+        long long value = PyLong_AsLongLong(number);
+        return value == -1 && PyErr_Occurred() ? -1 : set_value(d, at, &value, sizeof value);
+    }
+    if (PyBytes_CheckExact(number))
+        return set_value(d, at, PyBytes_AS_STRING(number), PyBytes_GET_SIZE(number));
+    PyErr_SetObject(PyExc_KeyError, (PyObject *)Py_TYPE(number));
+    return -1;
+}
+
+/* Give it a buffer: 1; 0 where that has no address here, -1 with an error. */
+static int set_buffer(Direct *d, PyObject *position, PyObject *buf)
+{
+    void *memory;
+    int known = address_in(d->device, buf, &memory);
+    return known > 0 && set_value(d, PyLong_AsSsize_t(position), &memory, sizeof memory) ? -1 : known;
+}
+
+/* Run with ``picked``, a tuple (position, buffer, ...), and ``numbers`` (NULL for none), whose positions are ``places``: 1; 0 where the driver has to, -1 with
+   an error. */
+int run_direct(PyObject *direct, PyObject *picked, PyObject *places, PyObject *numbers)
+{
+    Direct *d = (Direct *)direct;
+    Py_ssize_t count = numbers == NULL ? 0 : PySequence_Fast_GET_SIZE(numbers);
+    int known = count <= PyList_GET_SIZE(places);
+    for (Py_ssize_t i = 0; known > 0 && i + 1 < PyTuple_GET_SIZE(picked); i += 2)
+        known = set_buffer(d, PyTuple_GET_ITEM(picked, i), PyTuple_GET_ITEM(picked, i + 1));
+    if (known <= 0)
+        return known;
+    for (Py_ssize_t i = 0; i < count; i++)
+        if (set_number(d, PyList_GET_ITEM(places, i), PySequence_Fast_GET_ITEM(numbers, i)))
+            return -1;
+    run_groups(d);
+    return 1;
+}
+
+/* Room for the arguments: those that never change have their size, the others that of a long vector. */
+static int make_room(Direct *d, PyObject *args, Py_ssize_t n, Py_ssize_t locals)
+{
+    size_t total = LINE;
+    for (Py_ssize_t i = 0; i < n + locals; i++) {
+        PyObject *value = i < n ? PyTuple_GET_ITEM(args, i) : Py_None;
+        d->sizes[i] = value != Py_None && PyBytes_Check(value) && PyBytes_GET_SIZE(value) > LINE ? (size_t)PyBytes_GET_SIZE(value) : LINE;
+        total += (d->sizes[i] + LINE - 1) & ~(size_t)(LINE - 1);
+    }
+    if ((d->memory = PyMem_Calloc(total, 1)) == NULL)
+        return -1;
+    char *next = (char *)(((uintptr_t)d->memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
+    for (Py_ssize_t i = 0; i < n + locals; i++) {
+        d->args[i] = next;
+        next += (d->sizes[i] + LINE - 1) & ~(size_t)(LINE - 1);
+    }
+    d->n = n;
+    d->locals = locals;
+    return 0;
+}
+
+/* Direct(device, address, groups, local, args, locals, size): ``args`` has bytes, or None where something is given at each run; up to ``locals`` arrays in local memory have
+   ``size`` bytes together. */
+static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwargs)
+{
+    unsigned long long address;
+    PyObject *device, *groups, *local, *args;
+    Py_ssize_t locals, size;
+    if (!PyArg_ParseTuple(given, "OKO!O!O!nn", &device, &address, &PyTuple_Type, &groups, &PyTuple_Type, &local, &PyTuple_Type, &args, &locals, &size))
+        return NULL;
+    Py_ssize_t n = PyTuple_GET_SIZE(args), dimensions = PyTuple_GET_SIZE(groups);
+    if (!address || locals < 0 || size < 0 || n + locals > MOST_ARGS || dimensions < 1 || dimensions > 3 || PyTuple_GET_SIZE(local) != dimensions)
+        return PyErr_Format(PyExc_ValueError, "no launch that can be called");
+    Direct *d = (Direct *)type->tp_alloc(type, 0);
+    if (d == NULL || make_room(d, args, n, locals) || reserve((size_t)locals * (size_t)(size + 2 * LINE) + LINE)) {
+        Py_XDECREF(d);
+        return d == NULL ? NULL : PyErr_NoMemory();
+    }
+    d->device = Py_NewRef(device);
+    d->group = (Group *)(uintptr_t)address;
+    d->stride = ((size_t)size + 2 * LINE - 1) & ~(size_t)(LINE - 1);
+    d->context.dimensions = (unsigned)dimensions;
+    d->context.printed_at = &d->printed_at;
+    for (Py_ssize_t i = 0; i < 3; i++) {
+        d->context.groups[i] = i < dimensions ? PyLong_AsSize_t(PyTuple_GET_ITEM(groups, i)) : 1;
+        d->context.local[i] = i < dimensions ? PyLong_AsSize_t(PyTuple_GET_ITEM(local, i)) : 1;
+    }
+    for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
+        PyObject *value = PyTuple_GET_ITEM(args, i);
+        if (value != Py_None && (!PyBytes_Check(value) || set_value(d, i, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))))
+            PyErr_SetString(PyExc_TypeError, "an argument is bytes or None");
+    }
+    if (PyErr_Occurred())
+        Py_CLEAR(d);
+    return (PyObject *)d;
+}
+
+static void free_direct(PyObject *direct)
+{
+    PyMem_Free(((Direct *)direct)->memory);
+    Py_XDECREF(((Direct *)direct)->device);
+    Py_TYPE(direct)->tp_free(direct);
+}
+
+/* The methods of pyopencl's kernels that recorded lists use. */
+static PyObject *direct_set_arg(PyObject *direct, PyObject *args)
+{
+    PyObject *position, *buf;
+    int known = PyArg_ParseTuple(args, "OO", &position, &buf) ? set_buffer((Direct *)direct, position, buf) : -1;
+    if (!known)
+        PyErr_SetString(PyExc_RuntimeError, "a buffer without an address");
+    return known > 0 ? Py_NewRef(Py_None) : NULL;
+}
+
+static PyObject *direct_set_bytes(PyObject *direct, PyObject *args)
+{
+    PyObject *position, *bytes;
+    if (!PyArg_ParseTuple(args, "OS", &position, &bytes) || set_number((Direct *)direct, position, bytes))
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *direct_run(PyObject *direct, PyObject *queue)
+{
+    run_groups((Direct *)direct);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef direct_methods[] = {
+    {"set_arg", direct_set_arg, METH_VARARGS, NULL},
+    {"_set_arg_buf", direct_set_bytes, METH_VARARGS, NULL},
+    {"run", direct_run, METH_O, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject Direct_made = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "clnn.core._native.Direct", .tp_basicsize = sizeof(Direct), .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = new_direct, .tp_dealloc = free_direct,
+    .tp_methods = direct_methods,
+    .tp_doc = "A kernel that is called without its driver.",
+};

@@ -1,0 +1,122 @@
+"""Short launches without the driver. PoCL makes a shared library of each kernel and work-group size, with a function that runs one group; to call it takes a
+tenth of the time that a launch through its queue takes. A kernel that PoCL's device for the calling thread has launched a few times is called so from then on.
+
+What this relies on is PoCL's own affair, so a process apart tries it once for each version (``probe``), and where that fails all goes through the driver.
+Kernels of such programs have a mark in their names that tells the program (``assemble.combine``), by which the right library is found.
+"""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import os
+import re
+import struct
+
+import numpy as np
+
+from ..core import native
+from ..core.config import config
+
+_SMALL = 65535              # work-items along a dimension, below which PoCL may have taken them to be few
+_POINTER = struct.Struct("=Q").pack
+_LOADED = re.compile(r"(/\S.*)/(\w+)/[\d-]+-goffs0\S*/\2\.so$", re.M)
+_folders = {}               # a program's mark -> the folder of its libraries
+_functions = {}             # path -> address, or None; the libraries stay in the process
+
+
+def opened(way, device):
+    """How to call the kernel of ``way``, a Prepared launch for the calling thread; False where it goes through the driver."""
+    args = [None] * way.kernel.cl.num_args
+    for i, packed in zip(way.fixed[::2], way.fixed[1::2]):
+        args[i] = packed
+    for i, constant in way.constants:
+        address = 0 if constant is None else address_of(device, constant)
+        if constant is not None and not address:
+            return False
+        args[i] = _POINTER(address)
+    return called(device, way.kernel, way.kernel.cl, way.sizes, args)
+
+
+def called(device, kernel, cl, sizes, args):
+    """How to call ``cl``, an object of ``kernel``, for the calling thread; False where it goes through the driver.
+
+    Args:
+        sizes: (global, local) as they are enqueued. args: bytes of what never changes, None for what is given.
+    """
+    global_size, local_size = sizes
+    side = device.inline
+    if not (config.direct and device.record.direct and side is not None and side.twin is not None) or local_size is None:
+        return False
+    address = _function(cl.function_name, kernel.program.mark, local_size, max(global_size) < _SMALL)
+    if not address:
+        return False
+    try:
+        return native.built.Direct(device, address, tuple([g // n for g, n in zip(global_size, local_size)]), tuple(local_size), tuple(args), *_locals(kernel))
+    except ValueError:                      # more arguments than it takes
+        return False
+
+
+def _locals(kernel):
+    """(at most how many arrays it has in local memory, their bytes together)."""
+    return (kernel.source.count("__local"), kernel.local_mem) if kernel.local_mem else (0, 0)
+
+
+def _function(name, mark, local_size, few):
+    """The address of the function for groups of ``local_size`` of the kernel ``name``, or None."""
+    if not mark or not name.endswith(mark):
+        return None
+    folder = _folders.get(mark)
+    if folder is None:
+        with contextlib.suppress(OSError), open("/proc/self/maps") as file:
+            _folders.update((loaded[1][-len(mark):], loaded[0]) for loaded in _LOADED.findall(file.read()))
+        folder = _folders.get(mark, "")
+    sizes = "-".join(map(str, (*local_size, 1, 1)[:3]))
+    for kind in ("goffs0-smallgrid", "goffs0") if few else ("goffs0",):
+        path = os.path.join(folder, name, f"{sizes}-{kind}", f"{name}.so")
+        if path not in _functions and os.path.exists(path):
+            try:
+                _functions[path] = ctypes.cast(ctypes.CDLL(path)[f"_pocl_kernel_{name}_workgroup"], ctypes.c_void_p).value
+            except (OSError, AttributeError):
+                _functions[path] = None
+        if _functions.get(path):
+            return _functions[path]
+    return None
+
+
+@functools.cache
+def driver(name):
+    """The loader's function of that name, or None: pyopencl is linked to it."""
+    import pyopencl as cl
+    try:
+        return getattr(ctypes.CDLL(cl._cl.__file__), name)
+    except (OSError, AttributeError):
+        return None
+
+
+def address_of_function(name) -> int:
+    """Where it is; 0 where it cannot be found."""
+    return ctypes.cast(driver(name), ctypes.c_void_p).value if driver(name) else 0
+
+
+def address_of(device, buf) -> int:
+    """Where a buffer lies in this process; 0 where that cannot be known."""
+    import pyopencl as cl
+    watch = driver("clSetMemObjectDestructorCallback")
+    if watch is None:
+        return 0
+    watch.argtypes = (ctypes.c_void_p,) * 3
+    queue = device.inline.queue
+    try:
+        with device.lock:
+            if watch(buf.int_ptr, native.built.FORGET, None) != 0:
+                return 0
+            memory, _ = cl.enqueue_map_buffer(queue, buf, cl.map_flags.READ, 0, (1,), np.uint8, is_blocking=True)
+            address = memory.ctypes.data
+            memory.base.release(queue).wait()
+            return address
+    except (AttributeError, cl.Error):
+        return 0
+
+
+address = native.form("address", address_of)

@@ -1,0 +1,197 @@
+"""Launches without the driver, and memory of the device that is this process's: the same bits, in the same order."""
+import threading
+
+import numpy as np
+import pytest
+
+import clnn
+from clnn.core import native
+from clnn.core.config import config
+from clnn.nn import functional as F
+from clnn.runtime import direct
+from clnn.runtime.device import default_device
+
+pytestmark = pytest.mark.skipif(native.built is None, reason="without the C forms")
+AGAIN = 14                  # calls of a kind, the last of which go without the driver
+
+
+@pytest.fixture
+def device():
+    device = default_device()
+    device.queue                                        # opened
+    return device
+
+
+@pytest.fixture
+def opened(device):
+    """A list of (name of a kernel, what opening it came to), which grows."""
+    if not device.record.direct:
+        pytest.skip("kernels of this driver cannot be called")
+    found = []
+
+    def noted(way, device):
+        result = direct.opened(way, device)
+        found.append((way.kernel.name, result))
+        return result
+    native.give(open_direct=noted)
+    yield found
+    native.give(open_direct=direct.opened)
+
+
+def floats(*shape, seed=0):
+    return clnn.tensor(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
+
+
+CALLS = {
+    "a reduction": lambda x, i: x.sum(1), "a chain": lambda x, i: (x * 1.3125 + 1).tanh() - x, "rows": lambda x, i: x[i], "a product": lambda x, i: x @ x.t(),
+    "a long product": lambda x, i: x.view(1, -1) @ x.view(-1, 1), "softmax": lambda x, i: x.softmax(-1), "a norm": lambda x, i: F.layer_norm(x, (17,)),
+    "running sums": lambda x, i: x.cumsum(0), "order": lambda x, i: x.sort(1)[1], "a convolution": lambda x, i: F.conv1d(x[None], x[None, :, :3].expand(4, -1, -1)),
+    "windows": lambda x, i: F.max_pool2d(x[None], 2), "places": lambda x, i: x.max(1)[1], "draws": lambda x, i: (clnn.manual_seed(3), F.dropout(x))[1],
+    "a part of it": lambda x, i: clnn.zeros_like(x).index_add(0, i, x[:3]), "a solution": lambda x, i: clnn.linalg.solve(x[:11, :11], x[:11]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_bits_are_those_of_the_driver(name, opened):
+    x, i, call = floats(11, 17), clnn.tensor([4, 0, 7]), CALLS[name]
+    bits = [call(x, i).numpy().tobytes() for _ in range(AGAIN)]
+    assert len(set(bits)) == 1
+    x.mul_(-1.5)
+    assert call(x, i).numpy().tobytes() != bits[0]
+    clnn.synchronize()
+
+
+def test_kernels_are_called(opened):
+    x, w = floats(13, 19), floats(19, 21, seed=1)
+    for _ in range(400):                                # one that was built for the driver's threads runs there for a while
+        (x @ w).sum().item()
+        if any(result for _, result in opened):
+            break
+    assert any(result for _, result in opened), opened
+
+
+def test_gradients_and_steps(opened):
+    def run():
+        clnn.manual_seed(1)
+        net = clnn.nn.Sequential(clnn.nn.Linear(7, 9), clnn.nn.ReLU(), clnn.nn.LayerNorm(9), clnn.nn.Linear(9, 3))
+        opt, x, y = clnn.optim.Adam(net.parameters(), 0.01), floats(5, 7), clnn.tensor([0, 1, 2, 0, 1])
+        found = []
+        for _ in range(AGAIN):
+            opt.zero_grad()
+            loss = F.cross_entropy(net(x), y)
+            loss.backward()
+            opt.step()
+            found.append((loss.item(), [p.grad.norm().item() for p in net.parameters()]))
+        return found
+    first, second = run(), run()
+    assert first == second
+
+
+def test_a_recorded_list(device):
+    """Replays that call kernels give what those through the driver gave, with new inputs and random numbers."""
+    def step(x):
+        y = (x @ x.t()).softmax(-1) * clnn.rand(6, 6)
+        return y.sum(0), y.cumsum(1)
+    quick, inputs = clnn.compile(step), [floats(6, 8, seed=s) for s in range(12)]
+    for x in inputs:
+        clnn.manual_seed(5)
+        got = [r.numpy().copy() for r in quick(x)]
+        clnn.manual_seed(5)
+        again = [r.numpy().copy() for r in quick(x)]
+        assert all(np.array_equal(a, b) for a, b in zip(got, again))
+        assert np.allclose(got[0].sum(), got[1][:, -1].sum(), 1e-5)
+
+
+def test_buffers_that_were_given_up(opened):
+    """What is known of a buffer's place ends with it: the driver gives its handle to another."""
+    for turn in range(30):
+        x = clnn.full((40 + turn, 5), float(turn))
+        for _ in range(4):
+            assert (x + 1).sum(1).tolist() == [5.0 * (turn + 1)] * (40 + turn)
+        del x
+        clnn.synchronize()
+        clnn.cpu.empty_cache() if hasattr(clnn, "cpu") and hasattr(clnn.cpu, "empty_cache") else default_device().memory.empty_cache()
+
+
+def test_what_a_kernel_reports_is_raised():
+    x, good = floats(9, 4), clnn.tensor([1, 2])
+    for _ in range(AGAIN):
+        x[good]
+    with pytest.raises(IndexError, match="out of"):
+        x[clnn.tensor([1, 9])].tolist()
+    assert x[good].tolist() == x[1:3].tolist()
+
+
+def test_small_numbers_are_not_flushed(opened):
+    torch = pytest.importorskip("torch")
+    x = clnn.tensor([1e-39, -3e-40, 1.0])
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot")
+    try:
+        for _ in range(AGAIN):
+            y = (x * 1.0).clone().add(0.0)
+            raw = y.view(clnn.int32).tolist()
+            assert raw == x.view(clnn.int32).tolist()
+    finally:
+        torch.set_flush_denormal(False)
+
+
+def test_order_of_reads_writes_and_long_launches():
+    a = np.ones((600, 600))
+    x = clnn.tensor(a, dtype=clnn.float32)
+    for n in range(6):
+        x = x @ x / 600 + n                             # by the driver's threads
+        a = a @ a / 600 + n
+        assert np.isclose(x[n, n].item(), a[n, n], 1e-4)                # each product doubles the error
+        x[n, n] = clnn.tensor([float(n)])[0] + 0.5
+        a[n, n] = n + 0.5
+        assert x[n, n].item() == n + 0.5
+        assert np.isclose(x[:2, :2].sum().item(), a[:2, :2].sum(), 1e-4)
+
+
+def test_threads_at_once():
+    failures = []
+
+    def work(seed):
+        try:
+            x = floats(8, 8, seed=seed)
+            want = (x @ x).sum(1).numpy()
+            for _ in range(80):
+                assert np.array_equal((x @ x).sum(1).numpy(), want)
+                assert clnn.tensor([float(seed)]).item() == seed
+        except BaseException as exc:
+            failures.append(exc)
+    threads = [threading.Thread(target=work, args=(s,)) for s in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not failures, failures
+
+
+def test_without_a_verdict_nothing_is_called(opened, device, monkeypatch):
+    monkeypatch.setattr(device.record, "direct", False)
+    x = floats(23, 3)
+    for _ in range(AGAIN):
+        (x.sum(1) * 2).tolist()
+    assert not any(result for _, result in opened)
+    monkeypatch.setattr(device.record, "direct", True)
+    monkeypatch.setattr(config, "direct", False)
+    x = floats(24, 3)
+    for _ in range(AGAIN):
+        (x.sum(1) * 2).tolist()
+    assert not any(result for _, result in opened)
+
+
+def test_wrong_arguments():
+    make = native.built.Direct
+    for wrong in ((0, (1,), (1,), (), 0), (1, (1, 1, 1, 1), (1, 1, 1, 1), (), 0), (1, (1,), (1, 1), (), 0), (1, (1,), (1,), (None,) * 65, 0), (1, (1,), (1,), (), -1)):
+        with pytest.raises(ValueError):
+            make(None, *wrong, 0)
+    with pytest.raises(TypeError):
+        make(None, 1, (1,), (1,), (3,), 0, 0)
+    made = make(None, 1, (1,), (1,), (None, b"12345678" * 40), 1, 64)
+    made._set_arg_buf(0, b"1234")
+    for position, value in ((2, b"1"), (-1, b"1"), (0, b"1" * 200)):
+        with pytest.raises(ValueError):
+            made._set_arg_buf(position, value)
