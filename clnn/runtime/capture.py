@@ -16,7 +16,7 @@ from collections import Counter
 
 import numpy as np
 
-from ..core import rng
+from ..core import native, rng
 from . import direct, launch as launcher, program
 from .inline import clock
 from .memory import Memory
@@ -211,8 +211,8 @@ class Recording:
         device = self.device
         with device.lock:
             device.flush()                          # what waits for the build of its kernel was asked for first
-            at_once = launcher.recorders is None and device.inline is not None and device.inline.takes_list(self.cost, self.way is self.ways.get(None))
-            way = self._go(at_once)
+            here = launcher.recorders is None and device.inline is not None and device.inline.takes_list(self.cost, self.way is self.ways.get(None))
+            way = self._go(here)
             for address, buf in results:
                 way.bind(address, buf)
             for address, ref in self.followed.items():
@@ -233,10 +233,9 @@ class Recording:
                 device.err_dirty = True
             if launcher.recorders is not None:
                 return self._replay_seen()
-            if at_once:
-                queue, start = device.inline.queue, clock()
-                for fn, args in way.entries:
-                    fn(queue, *args)
+            if here:
+                start = clock()
+                at_once(device.inline, way.entries)
                 way.replays += 1
                 device.inline.took(self.cost, (clock() - start) / len(way.entries))
                 if device.err_dirty and device.word is not None:
@@ -307,6 +306,16 @@ class Way:
 
     def set_scalar(self, call, argument, value):
         self.kernels[call]._set_arg_buf(argument, packed(value))
+
+
+def at_once(side, entries):
+    """Let the calling thread do all that is in a list."""
+    queue = side.queue
+    for fn, args in entries:
+        fn(queue, *args)
+
+
+at_once = native.form("at_once", at_once)
 
 
 def _write(queue, buf, host, offset):

@@ -31,36 +31,37 @@ typedef struct {
 /* -- where buffers are ------------------------------------------------------------------------------------------------------------- */
 
 enum { PLACES = 1 << 12, TRIES = 8 };
-static struct { uintptr_t handle; void *memory; } places[PLACES];
-static volatile uint32_t freed;             /* buffers that the driver gave up: another may have the handle of one */
-static uint32_t known_freed;
+static volatile struct { uintptr_t handle; void *memory; } places[PLACES];      /* memory: NULL where nothing is known */
 
-/* The driver's callback, from any thread, before the handle can be another buffer's. */
-void forget(void *handle, void *nothing_given)
+static size_t first_place(uintptr_t handle)
 {
-#ifdef __GNUC__
-    __atomic_add_fetch(&freed, 1, __ATOMIC_SEQ_CST);
-#else
-    freed++;
-#endif
+    return (size_t)((uint64_t)(handle >> 4) * 0x9E3779B97F4A7C15ull >> 52);
 }
 
-/* Where a buffer of that handle is in this process, or the place that is its own from now on. */
-static void **place_of(uintptr_t handle)
+/* The driver's callback, from any thread, when it gives a buffer up and before the handle can be another's. Nobody looks that handle up meanwhile; where its
+   place is given to another one at this moment, that is asked for once more. */
+void forget(void *handle, void *nothing_given)
 {
-    if (known_freed != freed) {
-        known_freed = freed;
-        memset(places, 0, sizeof places);
+    size_t first = first_place((uintptr_t)handle);
+    for (size_t i = 0; i <= TRIES; i++)
+        if (places[(first + i) % PLACES].handle == (uintptr_t)handle)
+            places[(first + i) % PLACES].memory = NULL;
+}
+
+/* Where what is known of a handle stands, or will: in the place of one of which nothing is known, or else of another one. */
+static void *volatile *place_of(uintptr_t handle)
+{
+    size_t first = first_place(handle), chosen = PLACES;
+    for (size_t i = 0; i <= TRIES; i++) {
+        size_t at = (first + i) % PLACES;
+        if (places[at].handle == handle)
+            return &places[at].memory;
+        if (chosen == PLACES && (places[at].memory == NULL || i == TRIES))
+            chosen = at;
     }
-    size_t first = (size_t)((handle >> 4) * 0x9E3779B97F4A7C15ull >> 52), at = first;
-    for (int i = 0; i < TRIES; i++, at = (first + i) % PLACES)
-        if (places[at].handle == handle || !places[at].handle)
-            break;
-    if (places[at].handle != handle) {
-        places[at].handle = handle;
-        places[at].memory = NULL;
-    }
-    return &places[at].memory;
+    places[chosen].memory = NULL;
+    places[chosen].handle = handle;
+    return &places[chosen].memory;
 }
 
 /* The memory of a buffer: 1; 0 where it cannot be known, -1 with an error. */

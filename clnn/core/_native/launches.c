@@ -123,18 +123,57 @@ static int sizes_from(PyObject *tuple, size_t *to)
     return n <= 3 && !PyErr_Occurred();
 }
 
-/* Ask the driver itself, for no event: whether it launched. Whatever else it comes to, pyopencl tells when it is asked again. */
-static int without_event(PyObject *way, PyObject *kernel, PyObject *side)
+/* Ask the driver itself to launch a kernel of that handle, for no event: whether it did. Whatever else it comes to, pyopencl tells when it is asked again. */
+static int without_event(PyObject *side, PyObject *handle, PyObject *global, PyObject *local)
 {
-    PyObject *sizes = AT(way, Prepared_sizes), *local = PyTuple_GET_ITEM(sizes, 1);
     size_t global_size[3], local_size[3];
     Enqueue *call = (Enqueue *)PyLong_AsVoidPtr(the_enqueue_at);
-    void *queue = PyLong_AsVoidPtr(AT(side, Inline_handle)), *cl = PyLong_AsVoidPtr(AT(kernel, Kernel_handle));
-    if (call == NULL || queue == NULL || cl == NULL || !sizes_from(PyTuple_GET_ITEM(sizes, 0), global_size) || (local != Py_None && !sizes_from(local, local_size))) {
+    void *queue = PyLong_AsVoidPtr(AT(side, Inline_handle)), *cl = handle == NULL ? NULL : PyLong_AsVoidPtr(handle);
+    if (call == NULL || queue == NULL || cl == NULL || !sizes_from(global, global_size) || (local != Py_None && !sizes_from(local, local_size))) {
         PyErr_Clear();
         return 0;
     }
-    return call(queue, cl, (uint32_t)PyTuple_GET_SIZE(PyTuple_GET_ITEM(sizes, 0)), NULL, global_size, local == Py_None ? NULL : local_size, 0, NULL, NULL) == 0;
+    return call(queue, cl, (uint32_t)PyTuple_GET_SIZE(global), NULL, global_size, local == Py_None ? NULL : local_size, 0, NULL, NULL) == 0;
+}
+
+/* One entry of a recorded list. */
+static int replay_one(PyObject *side, PyObject *function, PyObject *args)
+{
+    int driven = AT(side, Inline_twin) != Py_None, done;
+    if (function == the_enqueue && !driven) {
+        PyObject *handle = PyObject_GetAttr(PyTuple_GET_ITEM(args, 0), s_int_ptr);
+        done = without_event(side, handle, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2));
+        Py_XDECREF(handle);
+        if (done)
+            return 1;
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    PyObject *all[8] = {AT(side, Inline_queue)};
+    if (n > 7) {
+        PyErr_SetString(PyExc_ValueError, "an entry of a list");
+        return 0;
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        all[i + 1] = PyTuple_GET_ITEM(args, i);
+    PyObject *event = PyObject_Vectorcall(function, all, n + 1, NULL);
+    done = event != NULL && (event == Py_None || !driven || is_complete(event));
+    Py_XDECREF(event);
+    return done;
+}
+
+/* at_once(side, entries): capture.at_once */
+PyObject *at_once(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !IS(args[0], Inline) || !PyList_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "at_once() takes a way of short launches and a list");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[1]); i++) {
+        PyObject *entry = PyList_GET_ITEM(args[1], i), *given = PyTuple_GET_ITEM(entry, 1), *all = PySequence_Tuple(given);
+        int done = all != NULL && replay_one(args[0], PyTuple_GET_ITEM(entry, 0), all);
+        Py_XDECREF(all);
+        if (!done)
+            return NULL;
+    }
+    Py_RETURN_NONE;
 }
 
 /* Prepared.enqueue: the event, a new reference; something else where the calling thread's queue (``side``'s, or NULL) has run it. ``numbers``: NULL for none;
@@ -147,9 +186,10 @@ static PyObject *enqueue(PyObject *way, PyObject *device, PyObject *state, PyObj
     if ((AT(kernel, Kernel_owner) == way || !set_constants(way, kernel)) && (numbers == NULL || !set_numbers(way, kernel, numbers))
             && (got = PyObject_CallOneArg(AT(kernel, Kernel_set_buffers), picked)) != NULL) {
         Py_DECREF(got);
-        if (side != NULL && driver == the_enqueue && AT(side, Inline_twin) == Py_None && without_event(way, kernel, side))
+        PyObject *sizes = AT(way, Prepared_sizes), *global = PyTuple_GET_ITEM(sizes, 0), *local = PyTuple_GET_ITEM(sizes, 1);
+        if (side != NULL && driver == the_enqueue && AT(side, Inline_twin) == Py_None && without_event(side, AT(kernel, Kernel_handle), global, local))
             return Py_NewRef(Py_None);
-        PyObject *sizes = AT(way, Prepared_sizes), *args[] = {queue, AT(kernel, Kernel_cl), PyTuple_GET_ITEM(sizes, 0), PyTuple_GET_ITEM(sizes, 1)};
+        PyObject *args[] = {queue, AT(kernel, Kernel_cl), global, local};
         if ((got = PyObject_Vectorcall(driver, args, 4, NULL)) != NULL && (side == NULL || AT(side, Inline_twin) == Py_None || is_complete(got)))
             return got;
         Py_XDECREF(got);

@@ -150,6 +150,7 @@ static inline int is_tracked(PyObject *t)                                       
 /* launches.c */
 int held(PyObject *lock, PyObject *how);
 PyObject *run_recipe(PyObject *recipe, PyObject *buffers);
+PyObject *at_once(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n);
 extern PyMethodDef run_recipe_method, run_prepared_method, alloc_method;
 /* kinds.c */
