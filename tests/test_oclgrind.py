@@ -63,7 +63,7 @@ def test_every_template_is_clean(tmp_path):
         status, printed, text = end(child, tmp_path / f"{kind}.log", 1500)
         fault = FAULT.search(text)
         assert fault is None, f"{kind}: {text[fault.start():fault.start() + 1500]}"
-        assert status == 0, f"{kind}: {printed[-3000:]}"
+        assert status == 0, f"{kind}: {[line for line in printed.splitlines() if line.startswith('FAILED')]} {printed[-3000:]}"
         launched |= set(json.loads((tmp_path / kind).read_text()))
     templates = {p.relative_to(ROOT / "kernels").as_posix().removesuffix(".cl.mako") for p in (ROOT / "kernels").rglob("*.cl.mako")
                  if "__kernel" in p.read_text() and p.parent.name != "common"}
