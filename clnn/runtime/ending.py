@@ -1,8 +1,10 @@
-"""The end of the process while daemon threads still work: Python ends each of them where it would go on, which in the midst of a call of a driver aborts the
-process. So they are held up before such calls, as nobody waits for them any more."""
+"""The end of the process while something still works. Python ends daemon threads where they would go on, which in the midst of a call of a driver aborts the
+process: so they are held up before such calls, as nobody waits for them any more. And a driver's threads that compile a kernel for what was launched last
+crash when the compiler's own tables go: so that is waited for."""
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import multiprocessing.util
 import sys
@@ -16,9 +18,15 @@ _PATIENCE = 5.0         # seconds that calls under way may take
 
 
 def _hold_up():
-    if threading.active_count() == 1 or drivers.forked:
+    if drivers.forked:
         return
     end = time.monotonic() + _PATIENCE
+    for device in drivers.opened:
+        with contextlib.suppress(Exception):                    # of a driver that is gone
+            while device.last is not None and device.last.command_execution_status > 0 and time.monotonic() < end:
+                time.sleep(1e-3)
+    if threading.active_count() == 1:
+        return
     for device in drivers.opened:
         device.lock.acquire(timeout=max(0.0, end - time.monotonic()))      # never released; this thread itself goes on
         for name in ("alloc", "alloc_all", "_call", "_watch"):              # which others use without it
