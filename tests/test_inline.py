@@ -303,3 +303,21 @@ def test_a_kernel_that_is_built_for_this_thread_in_the_middle_of_a_call(tmp_path
     for inline_too in "01":                             # at first kernels are built for the driver's threads only, which leaves them on disk
         done = subprocess.run([sys.executable, "-c", code], env={**env, "CLNN_INLINE": inline_too}, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_the_end_of_a_process_waits_for_what_was_launched(tmp_path):
+    """PoCL's threads may compile for it still, which crashes once the compiler's own tables are gone."""
+    code = """if True:
+        import atexit
+        from clnn.runtime.device import default_device
+        import clnn
+        device = default_device()
+        atexit.register(lambda: print(device.last.command_execution_status))         # runs after those of the device
+        x = clnn.rand(700, 700)
+        for n in range(8):
+            x = x @ x / 700
+            x._storage.buffer()
+        device.flush()
+    """
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "CLNN_CACHE_DIR": str(tmp_path)}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stdout.split() == ["0"], (done.returncode, done.stdout, done.stderr[-2000:])
