@@ -103,10 +103,9 @@ def address_of(device, buf) -> int:
     """Where a buffer lies in this process; 0 where that cannot be known."""
     import pyopencl as cl
     watch = driver("clSetMemObjectDestructorCallback")
-    if watch is None:
+    if watch is None or device.inline is None:
         return 0
-    watch.argtypes = (ctypes.c_void_p,) * 3
-    queue = device.inline.queue
+    watch.argtypes, queue = (ctypes.c_void_p,) * 3, device.inline.queue
     try:
         with device.lock:
             if watch(buf.int_ptr, native.built.FORGET, None) != 0:
