@@ -8,7 +8,7 @@ import clnn
 from clnn.core import native
 from clnn.core.config import config
 from clnn.nn import functional as F
-from clnn.runtime import direct
+from clnn.runtime import direct, launch
 from clnn.runtime.device import default_device
 
 pytestmark = pytest.mark.skipif(native.built is None, reason="without the C forms")
@@ -111,6 +111,28 @@ def test_buffers_that_were_given_up(opened):
         del x
         clnn.synchronize()
         clnn.cpu.empty_cache() if hasattr(clnn, "cpu") and hasattr(clnn.cpu, "empty_cache") else default_device().memory.empty_cache()
+
+
+def test_local_memory_however_it_is_spelled_and_printing(opened, device):
+    source = """
+    #define SHARED(name) local float name[8]
+    __kernel void turned(__global float* x) {
+        SHARED(a); SHARED(b); SHARED(c);
+        int k = get_local_id(0);
+        a[k] = x[get_global_id(0)]; b[7 - k] = k; c[k] = 2 * k;
+        barrier(CLK_LOCAL_MEM_FENCE);
+        x[get_global_id(0)] = a[7 - k] + b[k] + c[7 - k];%s
+    }"""
+    for talk in ("", ' if (x[0] < -1e30f) printf("never");'):
+        kernel, x = device.kernel_from_source(source % talk, "turned"), np.arange(16, dtype=np.float32)
+        way, buf = launch.Prepared(kernel, (16,), (8,), [launch.BUFFER]), device.alloc(64)
+        device.write(buf, x)
+        for _ in range(400):
+            way.run(device, (0, buf))
+            device.synchronize()
+            x = x.reshape(2, 8)[:, ::-1].reshape(-1) + np.tile(np.arange(7, -1, -1, dtype=np.float32) * 3, 2)
+        assert np.array_equal(device.read(buf, 64).view(np.float32), x)
+    assert [bool(way) for name, way in opened if name == "turned"] == [True, False]
 
 
 def test_what_a_kernel_reports_is_raised():

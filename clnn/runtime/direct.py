@@ -19,6 +19,7 @@ from ..core import native
 from ..core.config import config
 
 _SMALL = 65535              # work-items along a dimension, below which PoCL may have taken them to be few
+_MOST_ARGS = 64             # of a kernel, and what follows them: arrays in local memory, which a source may spell in many ways, so room is kept for all that fit
 _POINTER = struct.Struct("=Q").pack
 _LOADED = re.compile(r"(/\S.*)/(\w+)/[\d-]+-goffs0\S*/\2\.so$", re.M)
 _folders = {}               # a program's mark -> the folder of its libraries
@@ -46,20 +47,16 @@ def called(device, kernel, cl, sizes, args):
     """
     global_size, local_size = sizes
     side = device.inline
-    if not (config.direct and device.record.direct and side is not None and side.twin is not None) or local_size is None:
+    if not (config.direct and device.record.direct and side is not None and side.twin is not None) or local_size is None or "printf" in kernel.source:
         return False
     address = _function(cl.function_name, kernel.program.mark, local_size, max(global_size) < _SMALL)
     if not address:
         return False
     try:
-        return native.built.Direct(device, address, tuple([g // n for g, n in zip(global_size, local_size)]), tuple(local_size), tuple(args), *_locals(kernel))
+        return native.built.Direct(device, address, tuple([g // n for g, n in zip(global_size, local_size)]), tuple(local_size), tuple(args),
+                                   _MOST_ARGS - len(args) if kernel.local_mem else 0, kernel.local_mem)
     except ValueError:                      # more arguments than it takes
         return False
-
-
-def _locals(kernel):
-    """(at most how many arrays it has in local memory, their bytes together)."""
-    return (kernel.source.count("__local"), kernel.local_mem) if kernel.local_mem else (0, 0)
 
 
 def _function(name, mark, local_size, few):
