@@ -23,17 +23,18 @@ def device():
 
 
 @pytest.fixture
-def opened(device):
+def opened(device, monkeypatch):
     """A list of (name of a kernel, what opening it came to), which grows."""
     if not device.record.direct:
         pytest.skip("kernels of this driver cannot be called")
     found = []
 
-    def noted(way, device):
-        result = direct.opened(way, device)
+    def noted(way, device, cost):
+        result = direct.opened(way, device, cost)
         found.append((way.kernel.name, result))
         return result
     native.give(open_direct=noted)
+    monkeypatch.setattr(launch, "opened", noted)
     yield found
     native.give(open_direct=direct.opened)
 
@@ -44,7 +45,7 @@ def floats(*shape, seed=0):
 
 CALLS = {
     "a reduction": lambda x, i: x.sum(1), "a chain": lambda x, i: (x * 1.3125 + 1).tanh() - x, "rows": lambda x, i: x[i], "a product": lambda x, i: x @ x.t(),
-    "a long product": lambda x, i: x.view(1, -1) @ x.view(-1, 1), "softmax": lambda x, i: x.softmax(-1), "a norm": lambda x, i: F.layer_norm(x, (17,)),
+    "a long product": lambda x, i: x.view(1, -1) @ x.view(-1, 1), "softmax": lambda x, i: x.softmax(-1), "a norm": lambda x, i: F.layer_norm(x, x.shape[1:]),
     "running sums": lambda x, i: x.cumsum(0), "order": lambda x, i: x.sort(1)[1], "a convolution": lambda x, i: F.conv1d(x[None], x[None, :, :3].expand(4, -1, -1)),
     "windows": lambda x, i: F.max_pool2d(x[None], 2), "places": lambda x, i: x.max(1)[1], "draws": lambda x, i: (clnn.manual_seed(3), F.dropout(x))[1],
     "a part of it": lambda x, i: clnn.zeros_like(x).index_add(0, i, x[:3]), "a solution": lambda x, i: clnn.linalg.solve(x[:11, :11], x[:11]),
@@ -59,6 +60,49 @@ def test_bits_are_those_of_the_driver(name, opened):
     x.mul_(-1.5)
     assert call(x, i).numpy().tobytes() != bits[0]
     clnn.synchronize()
+
+
+SOURCE = """
+__kernel void groups(__global float* x, const long turns) {
+    __local float mine[16];
+    long g = get_group_id(0) + get_num_groups(0) * (get_group_id(1) + get_num_groups(1) * get_group_id(2)), k = get_local_id(0);
+    float v = g;
+    for (long i = 0; i < turns; i++) v = v * 0.5f + 1.0f;
+    mine[k] = v + k;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    x[16 * g + k] += mine[15 - k] + 100.0f * get_group_id(0) + 1000.0f * get_group_id(1) + 10000.0f * get_group_id(2);
+}"""
+
+
+@pytest.mark.parametrize("counts", [(7, 5, 3), (1, 2, 1), (97,), (2, 11)])
+@pytest.mark.parametrize("turns", [1, 60, 3000])
+def test_threads_share_groups(opened, device, counts, turns):
+    """Each group is run once in each launch, with local memory of its own, whoever runs it."""
+    n = int(np.prod(counts))
+    kernel, buf = device.kernel_from_source(SOURCE, "groups"), device.alloc(64 * n)
+    device.write(buf, np.zeros(16 * n, np.float32))
+    way = launch.Prepared(kernel, (16 * counts[0], *counts[1:]), (16, *(1 for _ in counts[1:])), [launch.BUFFER, turns])
+    times = 300
+    for turn in range(times):
+        way.run(device, (0, buf))
+        if turn < AGAIN:
+            device.synchronize()                        # built, and loaded
+    got = device.read(buf, 64 * n).view(np.float32).reshape(*reversed(counts), 16)
+    v = np.arange(n, dtype=np.float64)
+    v = v * 0.5 ** turns + 2 - 2 * 0.5 ** turns if turns < 1000 else v * 0 + 2
+    want = v.reshape(*reversed(counts), 1) + np.arange(15, -1, -1)
+    for axis, scale in enumerate((100.0, 1000.0, 10000.0)[:len(counts)]):
+        want = want + scale * np.arange(counts[axis]).reshape(-1, *(1,) * (axis + 1))
+    assert np.allclose(got, times * want, 1e-4)
+    assert any(result and result.groups == n for _, result in opened)
+
+
+def test_larger_calls(opened):
+    """As above, of sizes that several threads share."""
+    x, i = floats(260, 310), clnn.tensor([4, 0, 7])
+    for name in set(CALLS) - {"a solution"}:
+        bits = [CALLS[name](x, i).numpy().tobytes() for _ in range(AGAIN)]
+        assert len(set(bits)) == 1, name
 
 
 def test_kernels_are_called(opened):

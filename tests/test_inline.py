@@ -77,7 +77,7 @@ def test_bits_are_those_of_the_threads(side, monkeypatch):
 
 
 def test_what_takes_long_goes_to_the_threads(side):
-    cost = inline.Cost()
+    cost = inline.Cost(side.limit)
     side.took(cost, 1.0)                                # the first run may have built something
     assert cost.skip == 0
     side.took(cost, side.limit / 2)
@@ -93,12 +93,12 @@ def test_what_takes_long_goes_to_the_threads(side):
     assert cost.skip > 4 * first
     for _ in range(5000):
         side.took(cost, side.limit / 2)
-    assert cost.penalty == inline.Cost().penalty
+    assert cost.penalty == inline.Cost(side.limit).penalty
 
 
 def test_what_was_short_is_tried_again_soon(side):
     """Runs that take long all at once say more about the machine than about the kernel."""
-    cost = inline.Cost()
+    cost = inline.Cost(side.limit)
     for _ in range(5):
         side.took(cost, side.limit / 10)
     for _ in range(12):
@@ -107,7 +107,7 @@ def test_what_was_short_is_tried_again_soon(side):
     assert cost.skip == 64
     for _ in range(8):
         side.took(cost, side.limit / 10)
-    assert cost.penalty == inline.Cost().penalty
+    assert cost.penalty == inline.Cost(side.limit).penalty
 
 
 def test_recorded_lists_run_here_or_there(side, monkeypatch):

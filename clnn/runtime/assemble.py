@@ -46,7 +46,7 @@ def combine(sources: list[str], device) -> tuple[str, list[dict]]:
 
     Where ``device.marks_kernels``, these end with a mark that no other source's have.
     """
-    mark = "x" + hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16] if device.marks_kernels else ""
+    mark = "x" + hashlib.sha256("\0".join([device.name, *sources]).encode()).hexdigest()[:16] if device.marks_kernels else ""
     parts = [templates.split(s) for s in sources]
     doubles = any(fp64 for fp64, _ in parts)
     text, tables = [], []

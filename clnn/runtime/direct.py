@@ -1,5 +1,6 @@
 """Short launches without the driver. PoCL makes a shared library of each kernel and work-group size, with a function that runs one group; to call it takes a
-tenth of the time that a launch through its queue takes. A kernel that PoCL's device for the calling thread has launched a few times is called so from then on.
+tenth of the time that a launch through its queue takes. A kernel that PoCL has launched is called so from then on, by threads that share its groups where
+that is worth it (``_native/crew.c``): they take work within a microsecond, and PoCL's own up to sixty.
 
 What this relies on is PoCL's own affair, so a process apart tries it once for each version (``probe``), and where that fails all goes through the driver.
 Kernels of such programs have a mark in their names that tells the program (``assemble.combine``), by which the right library is found.
@@ -18,6 +19,7 @@ import numpy as np
 from ..core import native
 from ..core.config import config
 
+LIMIT = 500e-6              # seconds that a launch may take which several threads share
 _SMALL = 65535              # work-items along a dimension, below which PoCL may have taken them to be few
 _MOST_ARGS = 64             # of a kernel, and what follows them: arrays in local memory, which a source may spell in many ways, so room is kept for all that fit
 _POINTER = struct.Struct("=Q").pack
@@ -26,8 +28,23 @@ _folders = {}               # a program's mark -> the folder of its libraries
 _functions = {}             # path -> address, or None; the libraries stay in the process
 
 
-def opened(way, device):
-    """How to call the kernel of ``way``, a Prepared launch for the calling thread; False where it goes through the driver."""
+@functools.cache
+def helpers(device) -> int:
+    """How many threads there are, beside the calling one, that share what is called directly: one on each of the device's cores, which look out for work for
+    a moment after the last and sleep then."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return native.built.hire(min(device.compute_units, cores) - 1, config.affinity) if native.built is not None else 0
+
+
+def opened(way, device, cost):
+    """How to call the kernel of ``way``, a Prepared launch; False where it goes through the driver. ``cost``: its Cost, which may be more from then on."""
+    found = _opened(way, device)
+    if found and found.groups > 1 and device.inline.helpers:
+        cost.limit, cost.skip, cost.penalty, cost.slow, cost.seconds = LIMIT, 0, 4, 0, -1.0
+    return found
+
+
+def _opened(way, device):
     args = [None] * way.kernel.cl.num_args
     for i, packed in zip(way.fixed[::2], way.fixed[1::2]):
         args[i] = packed

@@ -14,10 +14,12 @@ import numpy as np
 
 from ..core import native
 from ..core.config import config
+from . import direct
 
 __all__ = ["Inline", "clock", "open_for"]
 
 BYTES = 320 << 10           # of all buffers of a launch together: more is never tried; of a recorded list, in the mean
+_TOGETHER = 16 << 20         # the same where several threads share the work of one that is called directly
 _MOST = 4 * BYTES           # of one launch of such a list
 _LIMIT = {"intel-cpu": 14e-6, "pocl": 17e-6}     # seconds that a launch may take, by flavour
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
@@ -36,14 +38,14 @@ _SCALARS = frozenset((int, float, bytes, str, type(None), np.ndarray))
 class Cost:
     """What launches of one kernel and size take in the calling thread.
 
-    ``seconds`` is a running mean, ``least`` the shortest of all; ``skip`` launches go to the threads before the next try, ``penalty`` after the next
-    failure; ``slow`` runs in a row took far too long; ``calm`` launches are not timed before the next that is.
+    ``limit`` is how many seconds one may take, ``seconds`` a running mean, ``least`` the shortest of all; ``skip`` launches go to the threads before the
+    next try, ``penalty`` after the next failure; ``slow`` runs in a row took far too long; ``calm`` launches are not timed before the next that is.
     """
 
-    __slots__ = ("seconds", "least", "skip", "penalty", "slow", "waits", "calm")
+    __slots__ = ("limit", "seconds", "least", "skip", "penalty", "slow", "waits", "calm")
 
-    def __init__(self):
-        self.seconds, self.least, self.skip, self.penalty, self.slow, self.waits, self.calm = -1.0, 1.0, 0, 4, 0, 0, 0
+    def __init__(self, limit):
+        self.limit, self.seconds, self.least, self.skip, self.penalty, self.slow, self.waits, self.calm = limit, -1.0, 1.0, 0, 4, 0, 0, 0
 
 
 @native.know
@@ -59,12 +61,14 @@ class Inline:
     follow it there, and so on: it waits for them instead, once.
     """
 
-    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "handle", "__dict__")
+    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "handle", "helpers", "most", "__dict__")
 
     def __init__(self, device, queue, twin=None):
         self.device, self.queue, self.twin, self.short = device, queue, twin, True
         self._pause = getattr(os, "sched_yield", lambda: None)
         self.limit, self.done, self.handle = _LIMIT[device.flavour], None, queue.int_ptr
+        self.helpers = direct.helpers(device) if twin is not None and device.marks_kernels else 0
+        self.most = _TOGETHER if self.helpers else BYTES
 
     def idle(self) -> bool:
         """Nothing that was enqueued before is still running."""
@@ -92,14 +96,14 @@ class Inline:
 
     def cost_of(self, kernel, key, args):
         """A new Cost, or None where the launch works on too much for a try."""
-        return Cost() if self.small(kernel, key, args) else None
+        return Cost(self.limit) if self.small(kernel, key, args, self.most) else None
 
     def cost_of_all(self, lists):
         """A new Cost of a recorded list of launches, given the arguments of each; None where one of them or all together are too much."""
         if not 0 < len(lists) <= _LIST:
             return None
         sizes = [sum([getattr(a, "size", 0) for a in args if type(a) not in _SCALARS]) for args in lists]
-        return Cost() if max(sizes) <= _MOST and sum(sizes) <= BYTES * len(sizes) else None
+        return Cost(self.limit) if max(sizes) <= _MOST and sum(sizes) <= BYTES * len(sizes) else None
 
     def takes_list(self, cost, built_for_threads) -> bool:
         """Whether a recorded list runs here now. ``built_for_threads``: its kernels are not built for this queue."""
@@ -117,15 +121,15 @@ class Inline:
         return True
 
     @staticmethod
-    def small(kernel, key, args) -> bool:
+    def small(kernel, key, args, most=BYTES) -> bool:
         """Whether a launch of ``kernel`` with sizes ``key`` works on few bytes: of its buffers, if nothing else is known."""
-        if kernel.touched and kernel.touched.get(key, BYTES + 1) <= BYTES:
+        if kernel.touched and kernel.touched.get(key, most + 1) <= most:
             return True
         nbytes = 0
         for a in args:
             if type(a) not in _SCALARS:
                 nbytes += getattr(a, "size", 0)      # what is no buffer is refused by the launch
-                if nbytes > BYTES:
+                if nbytes > most:
                     return False
         return True
 
@@ -135,7 +139,7 @@ class Inline:
         if cost is None:
             if len(kernel.costs) > 4096:
                 kernel.costs.clear()
-            cost = kernel.costs[key] = Cost()
+            cost = kernel.costs[key] = Cost(self.limit)
         if cost.skip:
             cost.skip -= 1
         elif self.small(kernel, key, args):
@@ -144,8 +148,8 @@ class Inline:
         return None
 
     def free(self, kernel) -> bool:
-        """Whether a short launch of ``kernel`` runs here now."""
-        if self.twin is None:
+        """Whether a short launch of ``kernel`` runs here now; None for one that is called directly."""
+        if self.twin is None or kernel is None:
             return self.ready()
         here, there = self.kernel(kernel).last_args is not None, kernel.last_args is not None
         if there and not here and kernel.lost <= BUILD:     # it would have to be built for this queue: only where that is worth it
@@ -173,7 +177,7 @@ class Inline:
 
     def took(self, cost, seconds):
         """Learn from a run."""
-        limit = self.limit
+        limit = cost.limit
         if cost.seconds < 0.0:          # the first run may have waited for the driver's compiler, or for memory
             cost.seconds = 0.0
             return
@@ -197,7 +201,7 @@ class Twin:
 
     def __init__(self, device, cl_device):
         self.main, self.cl_device, self.name = device, cl_device, cl_device.name.strip()
-        self.declares_builtins, self.marks_kernels = device.declares_builtins, device.record.direct
+        self.declares_builtins, self.marks_kernels = device.declares_builtins, device.marks_kernels
 
     def __getattr__(self, key):
         return getattr(self.main, key)

@@ -197,7 +197,7 @@ def run_all(device, launches, buffers, numbers=()):
             cost = prepared.cost
             if cost is not None and cost.calm and device.last is side.done and not cost.skip and drawn is None and not device.waiting:
                 way = prepared.twin                             # as ``Prepared.run`` would come to it
-                if way.sizes is not None and not way.checked:
+                if way is not None and way.sizes is not None and not way.checked:
                     cost.calm -= 1
                     way.enqueue(device, queue, pick(buffers), ())
                     continue
@@ -214,6 +214,7 @@ class Prepared:
     Args:
         kernel, global_size, local_size, args: as :func:`launch` takes them, with ``BUFFER`` and ``NUMBER`` for what each run is given.
             ``buffers`` and ``numbers`` are the positions of these. ``direct``: how it is called without the driver, where it can be (``direct.opened``).
+            ``twin``: the launch that runs in the calling thread; None where only a direct call does.
     """
 
     __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last", "cost", "twin", "direct")
@@ -222,13 +223,13 @@ class Prepared:
         self.kernel, self.where, self.args, self.sizes = kernel, (global_size, local_size), args, None
         self.buffers = [i for i, a in enumerate(args) if a is BUFFER]
         self.numbers = [i for i, a in enumerate(args) if a is NUMBER]
-        self.cost, self.twin, self.direct = None, self, None
+        self.cost, self.twin, self.direct, self.last = None, self, None, None
 
     def varied(self, where, args):
         """The same launch with other sizes and other plain arguments."""
         new = Prepared.__new__(Prepared)
         new.kernel, new.where, new.args, new.buffers, new.numbers = self.kernel, where, args, self.buffers, self.numbers
-        new.sizes = new.cost = new.direct = None
+        new.sizes = new.cost = new.direct = new.last = None
         new.twin = new
         return new
 
@@ -244,6 +245,10 @@ class Prepared:
                 elif cost.skip:
                     cost.skip -= 1
                     side.short = False
+                elif self._may_be_called(device, side):
+                    return self.run(device, buffers, numbers)
+                elif self.twin is None:
+                    side.short = False
                 elif device.last is side.done and self.twin.sizes is not None or side.free(self.kernel):
                     return self._here(device, side, cost, buffers, numbers)
             if self.sizes is None:
@@ -253,6 +258,14 @@ class Prepared:
             device.tend()
         if self.checked and cost is not None and self.kernel.lost <= BUILD:
             side.settle(self.kernel)
+
+    def _may_be_called(self, device, side):
+        """Whether this launch, which the driver's threads made before, turns out now to be one that can be called directly: once they are done, once."""
+        if self.direct is not None or self.last is None or side.twin is None:
+            return False
+        device.last.wait()
+        self.direct = opened(self, device, self.cost)
+        return bool(self.direct)
 
     def _here(self, device, side, cost, buffers, numbers):
         """Run in the calling thread."""
@@ -308,15 +321,15 @@ class Prepared:
 
     def _first(self, device, buffers, numbers):
         """The first launch of these sizes. That of a kernel which was launched with others is like all that follow: a loop over ever new shapes has no other."""
-        if self.kernel is None or self.sizes is not None or self.twin.sizes is not None:
+        if self.kernel is None or self.sizes is not None or self.twin is not None and self.twin.sizes is not None:
             return self._plainly(device, buffers, numbers)
         self._meet(device, buffers)
-        for way in (self, self.twin):
+        for way in self._ways():
             if way.sizes is None and way.kernel.last_args is not None:
                 if self.where not in way.kernel.sizes:
                     sizes_of(device, way.kernel, *self.where)
                 way._open(device.checked_buffer)
-        if self.sizes is None and self.twin.sizes is None:
+        if all([way.sizes is None for way in self._ways()]):
             return self._plainly(device, buffers, numbers)
         return self.run(device, buffers, numbers)
 
@@ -328,7 +341,7 @@ class Prepared:
             return
         with device.lock:                       # other threads look at it
             self._meet(device, args)
-            for way in (self, self.twin):
+            for way in self._ways():
                 way._open(device.checked_buffer)
 
     def _meet(self, device, args):
@@ -337,7 +350,10 @@ class Prepared:
         if side is not None and self.cost is None and self.sizes is None:
             self.cost = side.cost_of(self.kernel, self.where, args)
             if self.cost is not None and side.twin is not None:
-                self.twin = Prepared(side.kernel(self.kernel), *self.where, self.args)
+                self.twin = Prepared(side.kernel(self.kernel), *self.where, self.args) if side.small(self.kernel, self.where, args) else None
+
+    def _ways(self):
+        return (self,) if self.twin is None else (self, self.twin)
 
     def _open(self, checked):
         sizes = self.kernel.sizes.get(self.where)

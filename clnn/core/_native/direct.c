@@ -1,5 +1,6 @@
 /* Direct: a kernel that a driver has loaded into this process, called as the driver does (runtime/direct.py). */
 #include "native.h"
+#include "crew.h"
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
@@ -24,6 +25,8 @@ typedef struct {
     unsigned printed_at;
     Py_ssize_t n, locals;                   /* arguments, and arrays in local memory, which follow them */
     size_t stride;                          /* bytes that each of these may have */
+    size_t total;                           /* groups */
+    double seconds;                         /* that they take one thread: 0 before the first run */
     void *args[MOST_ARGS], *memory;
     size_t sizes[MOST_ARGS];                /* room for each */
 } Direct;
@@ -100,27 +103,19 @@ PyObject *address(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return known < 0 ? NULL : PyLong_FromVoidPtr(known ? memory : NULL);
 }
 
-/* Local memory, which only one launch uses at a time: the interpreter's lock is held. */
-static char *scratch;
-static size_t scratch_size;
+/* Local memory of each thread, which only one launch uses at a time: the interpreter's lock is held. */
+static struct { char *memory; size_t size; } scratch[MOST_MEMBERS];
 
 static int reserve(size_t size)
 {
-    char *more = size > scratch_size ? PyMem_RawRealloc(scratch, size) : scratch;
-    if (size > scratch_size && more == NULL)
-        return -1;
-    scratch_size = size > scratch_size ? size : scratch_size;
-    scratch = more;
-    return 0;
-}
-
-static void place_locals(Direct *d)
-{
-    char *first = (char *)(((uintptr_t)scratch + LINE - 1) & ~(uintptr_t)(LINE - 1));
-    for (Py_ssize_t i = 0; i < d->locals; i++) {
-        char *own = first + (size_t)i * d->stride;
-        memcpy(d->args[d->n + i], &own, sizeof own);
+    for (int i = 0; i < MOST_MEMBERS && (i == 0 || i <= helpers()); i++) {
+        char *more = size > scratch[i].size ? PyMem_RawRealloc(scratch[i].memory, size) : scratch[i].memory;
+        if (size > scratch[i].size && more == NULL)
+            return -1;
+        scratch[i].size = size > scratch[i].size ? size : scratch[i].size;
+        scratch[i].memory = more;
     }
+    return 0;
 }
 
 /* -- calls ------------------------------------------------------------------------------------------------------------------------- */
@@ -135,23 +130,59 @@ static int set_value(Direct *d, Py_ssize_t at, const void *value, Py_ssize_t siz
     return 0;
 }
 
-/* All groups, with numbers rounded as the driver has them rounded, whatever this thread has set. */
-static void run_groups(Direct *d)
+/* Numbers are rounded as the driver has them rounded, whatever this thread has set: that. */
+static unsigned round_as_driver(void)
 {
-    place_locals(d);
 #ifdef __SSE__
     unsigned before = _mm_getcsr();
     if ((before & 0xffc0) != 0x1f80)
         _mm_setcsr(0x1f80);
+    return before;
+#else
+    return 0;
 #endif
-    for (size_t z = 0; z < d->context.groups[2]; z++)
-        for (size_t y = 0; y < d->context.groups[1]; y++)
-            for (size_t x = 0; x < d->context.groups[0]; x++)
-                d->group(d->args, &d->context, x, y, z);
+}
+
+static void round_as_before(unsigned before)
+{
 #ifdef __SSE__
     if ((before & 0xffc0) != 0x1f80)
         _mm_setcsr(before);
 #endif
+}
+
+/* Some of the groups, which are counted as if they stood in a line. */
+static void run_some(void *direct, unsigned member, size_t first, size_t last)
+{
+    Direct *d = direct;
+    void *args[MOST_ARGS], *own[MOST_ARGS], **given = d->args;
+    if (d->locals) {
+        char *memory = (char *)(((uintptr_t)scratch[member].memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
+        memcpy(args, d->args, (size_t)d->n * sizeof *args);
+        for (Py_ssize_t i = 0; i < d->locals; i++) {
+            own[i] = memory + (size_t)i * d->stride;
+            args[d->n + i] = &own[i];
+        }
+        given = args;
+    }
+    unsigned before = round_as_driver();
+    size_t across = d->context.groups[0], rows = d->context.groups[1], x = first % across, y = first / across % rows, z = first / across / rows;
+    for (size_t i = first; i < last; i++) {
+        d->group(given, &d->context, x, y, z);
+        if (++x == across) {
+            x = 0;
+            if (++y == rows)
+                y = 0, z++;
+        }
+    }
+    round_as_before(before);
+}
+
+static void run_groups(Direct *d)
+{
+    double took = work_together(run_some, d, d->total, d->seconds);
+    if (took > 0.0)                         /* what was held up once counts as twice what is usual at most */
+        d->seconds = d->seconds > 0.0 ? 0.75 * d->seconds + 0.25 * (took < 2.0 * d->seconds ? took : 2.0 * d->seconds) : took;
 }
 
 /* Give it a number as launch.PACKED has it. */
@@ -250,9 +281,17 @@ static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwarg
         if (value != Py_None && (!PyBytes_Check(value) || set_value(d, i, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))))
             PyErr_SetString(PyExc_TypeError, "an argument is bytes or None");
     }
+    d->total = d->context.groups[0] * d->context.groups[1] * d->context.groups[2];
     if (PyErr_Occurred())
         Py_CLEAR(d);
     return (PyObject *)d;
+}
+
+/* hire(n, placed): as many threads beside the calling one share the groups of a launch from now on, or fewer; how many there are. */
+PyObject *hire_helpers(PyObject *module, PyObject *args)
+{
+    int wanted, placed;
+    return PyArg_ParseTuple(args, "ip", &wanted, &placed) ? PyLong_FromLong(hire(wanted, placed)) : NULL;
 }
 
 static void free_direct(PyObject *direct)
@@ -293,9 +332,15 @@ static PyMethodDef direct_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+static PyMemberDef direct_members[] = {
+    {"groups", T_PYSSIZET, offsetof(Direct, total), READONLY, "how many there are"},
+    {"seconds", T_DOUBLE, offsetof(Direct, seconds), READONLY, "that they take one thread"},
+    {NULL, 0, 0, 0, NULL},
+};
+
 PyTypeObject Direct_made = {
     PyVarObject_HEAD_INIT(NULL, 0)
     .tp_name = "clnn.core._native.Direct", .tp_basicsize = sizeof(Direct), .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = new_direct, .tp_dealloc = free_direct,
-    .tp_methods = direct_methods,
+    .tp_methods = direct_methods, .tp_members = direct_members,
     .tp_doc = "A kernel that is called without its driver.",
 };

@@ -222,8 +222,8 @@ static int is_free(PyObject *state, PyObject *side, PyObject *kernel)
     return free;
 }
 
-/* Launch in the calling thread; what comes back is no event everywhere. */
-static PyObject *enqueue_here(PyObject *way, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
+/* Launch in the calling thread; what comes back is no event everywhere. NULL without an error: only the driver's threads can. */
+static PyObject *enqueue_here(PyObject *way, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers, int only_direct)
 {
     PyObject *direct = AT(way, Prepared_direct);
     if (Py_IS_TYPE(direct, &Direct_made)) {
@@ -233,25 +233,29 @@ static PyObject *enqueue_here(PyObject *way, PyObject *device, PyObject *state, 
         if (done)
             return done < 0 ? NULL : Py_NewRef(Py_None);
     }
+    if (only_direct) {
+        change(way, Prepared_direct, Py_NewRef(Py_False));
+        return NULL;
+    }
     return enqueue(way, device, state, AT(side, Inline_queue), side, picked, numbers);
 }
 
 /* See whether the kernel of ``way``, which the driver has just launched, may be called without it from now on. */
-static int open_direct(PyObject *way, PyObject *device)
+static int open_direct(PyObject *way, PyObject *device, PyObject *cost)
 {
-    PyObject *args[] = {way, device}, *found = PyObject_Vectorcall(the_open_direct, args, 2, NULL);
+    PyObject *args[] = {way, device, cost}, *found = PyObject_Vectorcall(the_open_direct, args, 3, NULL);
     if (found != NULL)
         change(way, Prepared_direct, found);
     return found == NULL ? -1 : 0;
 }
 
 /* The same, and learn from how long that takes. */
-static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObject *side, PyObject *cost, PyObject *picked, PyObject *numbers)
+static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObject *side, PyObject *cost, PyObject *picked, PyObject *numbers, int only_direct)
 {
     double start = seconds_now();
-    PyObject *event = enqueue_here(way, device, state, side, picked, numbers);
+    PyObject *event = enqueue_here(way, device, state, side, picked, numbers, only_direct);
     PyObject *spent = event == NULL ? NULL : PyFloat_FromDouble(seconds_now() - start);
-    PyObject *got = spent == NULL ? NULL : PyObject_CallMethodObjArgs(side, s_took, cost, spent, NULL);
+    PyObject *got = spent == NULL || event == NULL ? NULL : PyObject_CallMethodObjArgs(side, s_took, cost, spent, NULL);
     if (got == NULL)
         Py_CLEAR(event);
     Py_XDECREF(spent), Py_XDECREF(got);
@@ -261,14 +265,17 @@ static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObjec
 /* Launch in the calling thread, where that is known to be short; the device's lock is held. ``side``: None without such a way. */
 static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
 {
-    PyObject *way = AT(prepared, Prepared_twin), *cost = AT(prepared, Prepared_cost), *event;
-    if (side == Py_None || cost == Py_None || AT(way, Prepared_sizes) == Py_None || PyObject_IsTrue(AT(cost, Cost_skip)))
+    int direct = Py_IS_TYPE(AT(prepared, Prepared_direct), &Direct_made);      /* no twin is needed then */
+    PyObject *way = direct ? prepared : AT(prepared, Prepared_twin), *cost = AT(prepared, Prepared_cost), *event;
+    if (side == Py_None || cost == Py_None || way == Py_None || AT(way, Prepared_sizes) == Py_None || PyObject_IsTrue(AT(cost, Cost_skip)))
         return NOT_KNOWN;
-    int free = is_free(state, side, AT(prepared, Prepared_kernel)), calm = free > 0 ? counted_down(cost, Cost_calm) : 0;
+    int free = is_free(state, side, direct ? Py_None : AT(prepared, Prepared_kernel)), calm = free > 0 ? counted_down(cost, Cost_calm) : 0;
     if (free <= 0 || calm < 0)
         return free || calm < 0 ? -1 : BUSY;
-    event = calm ? enqueue_here(way, device, state, side, picked, numbers) : timed(way, device, state, side, cost, picked, numbers);
-    if (event != NULL && calm && AT(way, Prepared_direct) == Py_None && open_direct(way, device))
+    event = calm ? enqueue_here(way, device, state, side, picked, numbers, direct) : timed(way, device, state, side, cost, picked, numbers, direct);
+    if (event == NULL && !PyErr_Occurred())
+        return BUSY;
+    if (event != NULL && AT(way, Prepared_direct) == Py_None && (calm || PyObject_IsTrue(AT(cost, Cost_seconds))) && open_direct(way, device, cost))
         Py_CLEAR(event);
     Py_XDECREF(event);
     if (event != NULL && AT(way, Prepared_checked) == Py_True) {                /* what it reported is raised at once */

@@ -118,6 +118,7 @@ static PyMethodDef methods[] = {
     {"record", (PyCFunction)(void (*)(void))record, METH_FASTCALL, "node.record"},
     {"told", told, METH_O, "structure.told"},
     {"address", (PyCFunction)(void (*)(void))address, METH_FASTCALL, "direct.address_of"},
+    {"hire", hire_helpers, METH_VARARGS, "hire(n, placed): have as many threads beside the calling one for what is called directly; how many there are"},
     {"at_once", (PyCFunction)(void (*)(void))at_once, METH_FASTCALL, "capture.at_once"},
     {"rejected", rejected, METH_VARARGS, "samplers.rejected"},
     {NULL, NULL, 0, NULL},

@@ -26,7 +26,7 @@
     X(Prepared, kernel) X(Prepared, sizes) X(Prepared, fixed) X(Prepared, constants) X(Prepared, checked) X(Prepared, last) X(Prepared, cost) \
     X(Prepared, twin) X(Prepared, numbers) X(Prepared, direct) \
     X(Kernel, cl) X(Kernel, owner) X(Kernel, set_arg) X(Kernel, set_numbers) X(Kernel, set_buffers) X(Kernel, set_bytes) X(Kernel, handle) \
-    X(Cost, calm) X(Cost, skip) X(Inline, done) X(Inline, queue) X(Inline, handle) X(Inline, twin) X(Inline, short) X(Config, debug) X(Config, matmul_precision) X(Config, tensor_cores) \
+    X(Cost, calm) X(Cost, skip) X(Cost, seconds) X(Inline, done) X(Inline, queue) X(Inline, handle) X(Inline, twin) X(Inline, short) X(Config, debug) X(Config, matmul_precision) X(Config, tensor_cores) \
     X(Memory, peak) X(Memory, requests) X(Memory, _pool) X(Memory, _allocate) \
     X(OpNode, seq) X(OpNode, edges) X(OpNode, outs) X(OpNode, op) X(OpNode, values) X(OpNode, versions) X(OpNode, metas) X(OpNode, keeps) \
     X(SplicedNode, seq) X(SplicedNode, edges) X(SplicedNode, outs) X(SplicedNode, template) X(SplicedNode, operands) X(SplicedNode, versions) \
@@ -207,6 +207,7 @@ PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n);
 extern PyTypeObject Direct_made;
 int run_direct(PyObject *direct, PyObject *picked, PyObject *places, PyObject *numbers);
 PyObject *address(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *hire_helpers(PyObject *module, PyObject *args);
 int address_in(PyObject *device, PyObject *buf, void **memory);
 void forget(void *handle, void *nothing_given);
 /* words.c */
