@@ -19,7 +19,7 @@ from . import foreign
 from .autocast import cast_floats, with_autocast
 from .dispatch import config
 from .entries import attach, attach_list
-from .elementwise import binary, nary, taken_over, unary, unsupported
+from .elementwise import binary, nary, overwritten, taken_over, unary, unsupported
 from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
@@ -83,7 +83,8 @@ def _finish(op, fn, method, inplace, method_name=None):
         if method:
             setattr(Tensor, method_name or name, method_of(fn))
         if inplace:
-            setattr(Tensor, name + "_", _inplace_form(op, plain, name))  # writes in its own dtype, under autocast too
+            of = plain if inplace is True else inplace.op.plain
+            setattr(Tensor, name + "_", _inplace_form(op, plain, name, getattr(of, "swift", None)))  # writes in its own dtype, under autocast too
     return fn
 
 
@@ -92,11 +93,13 @@ def _apart(target, args):
     return tuple([a.clone() if isinstance(a, Tensor) and not a.shape and a._storage is target._storage else a for a in args])
 
 
-def _inplace_form(op, fn, name):
+def _inplace_form(op, fn, name, swift):
     number = op.name in ("fill", "masked_fill", "index_fill")       # these take a tensor's number before they write
 
     @answers
     def inplace(self, *args, **kwargs):
+        if swift is not None and not kwargs and overwritten(swift, self, args):
+            return self
         if foreign.dispatched is not None:
             got = foreign.dispatched(fn, name, self, args, kwargs)
             if got is not NotImplemented:
@@ -468,6 +471,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
 def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, splice=False, thin=False, seen=False, **fields):
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
+    ``inplace``: whether there is an in-place form; or the elementwise operator that it comes to with operands alone.
     ``old`` names the factors that PyTorch took by place before 1.5, in front of the operands that they scale: ``x.add_(alpha, other)``.
     ``repeat``: as for :func:`kernel`; calls that record gradients are repeated where they leave one entry on the tape. ``splice``: calls with few elements that
     record them are one entry of the tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result. ``thin``: it mostly ends in one elementwise

@@ -78,7 +78,7 @@ def _scaled(fn, name, input, other, alpha):
     return fn(input, other, alpha)
 
 
-@composite("add", complex=True, inplace=True, old="alpha", numpy=np.add)
+@composite("add", complex=True, inplace=_add, old="alpha", numpy=np.add)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha != 1:
@@ -91,7 +91,7 @@ def add(input, other, *, alpha=1):
     return _fast_add(input, other)
 
 
-@composite("sub", complex=True, inplace=True, aliases=("subtract",), old="alpha", numpy=np.subtract)
+@composite("sub", complex=True, inplace=_sub, aliases=("subtract",), old="alpha", numpy=np.subtract)
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``, with broadcasting and type promotion."""
     bools = [isinstance(t, bool) or isinstance(t, Tensor) and t.dtype is dt.bool_ for t in (input, other)]
@@ -148,7 +148,7 @@ fmod = elementwise("fmod", "input, other", dict(bool="0", int="clnn_irem(input, 
                    doc="Remainder with the sign of the dividend.")
 
 
-@composite("div", complex=True, aliases=("divide",), inplace=True, numpy=np.true_divide)
+@composite("div", complex=True, aliases=("divide",), inplace=true_divide, numpy=np.true_divide)
 def div(input, other, *, rounding_mode=None):
     """Quotient; ``rounding_mode`` is None (true division), ``'trunc'`` or ``'floor'``."""
     if rounding_mode is None:

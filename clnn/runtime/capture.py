@@ -173,6 +173,8 @@ class Recording:
             way = self.ways[twin] = Way(self.calls, pick, self.device)
         elif twin is not None and way.replays == _DRIVEN:       # the driver has loaded its kernels
             way = self.ways[twin] = Way(self.calls, pick, self.device, direct.called)
+            if not way.called:
+                self.cost.limit = side.limit                    # threads share what is called
         if way is not self.way:
             self.way = way
             for address, buf in self.bound.items():
@@ -271,12 +273,12 @@ class Way:
         pick: the kernel that is launched in place of a recorded one.
         called: how one is called without the driver, or nothing where none is.
 
-    ``replays``: how many there were in the calling thread, up to the one that calls kernels itself.
+    ``replays``: how many there were in the calling thread, up to the one that calls kernels itself. ``called``: whether that calls all of them.
     """
 
     def __init__(self, calls, pick, device, called=lambda *args: False):
         self.entries, self.kernels, self.users = [], {}, {}
-        self.replays = 0 if called is not direct.called else _DRIVEN + 1
+        self.replays, self.called = 0 if called is not direct.called else _DRIVEN + 1, True
         for n, call in enumerate(calls):
             if isinstance(call[0], str):
                 args = list(call[1])
@@ -289,7 +291,7 @@ class Way:
             picked = pick(kernel)
             own = picked.clone().cl
             alone = called(device, picked, own, (gs, ls), [packed(a) if type(a) in (int, float, bytes) else None for a in args])
-            own = alone or own
+            own, self.called = alone or own, self.called and bool(alone)
             for i, a in enumerate(args):
                 if type(a) in (int, float, bytes):
                     own._set_arg_buf(i, packed(a))

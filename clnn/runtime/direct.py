@@ -7,7 +7,6 @@ Kernels of such programs have a mark in their names that tells the program (``as
 """
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import functools
 import os
@@ -23,7 +22,7 @@ LIMIT = 500e-6              # seconds that a launch may take which several threa
 _SMALL = 65535              # work-items along a dimension, below which PoCL may have taken them to be few
 _MOST_ARGS = 64             # of a kernel, and what follows them: arrays in local memory, which a source may spell in many ways, so room is kept for all that fit
 _POINTER = struct.Struct("=Q").pack
-_LOADED = re.compile(r"(/\S.*)/(\w+)/[\d-]+-goffs0\S*/\2\.so$", re.M)
+_LOADED = re.compile(r"(/.*)/(\w+)/[\d-]+-goffs0[^/]*/\2\.so")
 _folders = {}               # a program's mark -> the folder of its libraries
 _functions = {}             # path -> address, or None; the libraries stay in the process
 
@@ -82,8 +81,8 @@ def _function(name, mark, local_size, few):
         return None
     folder = _folders.get(mark)
     if folder is None:
-        with contextlib.suppress(OSError), open("/proc/self/maps") as file:
-            _folders.update((loaded[1][-len(mark):], loaded[0]) for loaded in _LOADED.findall(file.read()))
+        for loaded in filter(None, map(_LOADED.fullmatch, native.built.libraries("-goffs0"))):
+            _folders[loaded[2][-len(mark):]] = loaded[1]
         folder = _folders.get(mark, "")
     sizes = "-".join(map(str, (*local_size, 1, 1)[:3]))
     for kind in ("goffs0-smallgrid", "goffs0") if few else ("goffs0",):

@@ -21,6 +21,7 @@ __all__ = ["Inline", "clock", "open_for"]
 BYTES = 320 << 10           # of all buffers of a launch together: more is never tried; of a recorded list, in the mean
 _TOGETHER = 16 << 20         # the same where several threads share the work of one that is called directly
 _MOST = 4 * BYTES           # of one launch of such a list
+_MORE = 4                   # times as much, of recorded lists, where threads share the work
 _LIMIT = {"intel-cpu": 14e-6, "pocl": 17e-6}     # seconds that a launch may take, by flavour
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
@@ -103,7 +104,8 @@ class Inline:
         if not 0 < len(lists) <= _LIST:
             return None
         sizes = [sum([getattr(a, "size", 0) for a in args if type(a) not in _SCALARS]) for args in lists]
-        return Cost(self.limit) if max(sizes) <= _MOST and sum(sizes) <= BYTES * len(sizes) else None
+        more = _MORE if self.helpers else 1
+        return Cost(direct.LIMIT if self.helpers else self.limit) if max(sizes) <= more * _MOST and sum(sizes) <= more * BYTES * len(sizes) else None
 
     def takes_list(self, cost, built_for_threads) -> bool:
         """Whether a recorded list runs here now. ``built_for_threads``: its kernels are not built for this queue."""

@@ -365,6 +365,38 @@ static int usual(void)
     return set < 0 ? -1 : !set;
 }
 
+/* overwritten(swift, target, operands): elementwise.overwritten */
+PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !Py_IS_TYPE(args[0], &Swift_type) || !PyTuple_Check(args[2]))
+        return PyErr_Format(PyExc_TypeError, "overwritten() takes what records an operator, a tensor and a tuple");
+    Swift *self = (Swift *)args[0];
+    PyObject *t = args[1], *other = PyTuple_GET_SIZE(args[2]) ? PyTuple_GET_ITEM(args[2], 0) : NULL, *both[] = {t, other}, *dtype, *dispatched;
+    int is_number = other != NULL && (PyFloat_CheckExact(other) || PyLong_CheckExact(other));
+    if (PyTuple_GET_SIZE(args[2]) != self->operands - 1 || !IS(t, Tensor) || (other != NULL && !is_number && !IS(other, Tensor)))
+        Py_RETURN_FALSE;
+    dtype = AT(t, Tensor_dtype);
+    if ((dtype != the_float32 && dtype != the_float64 && dtype != the_int64 && dtype != the_int32) || (dispatched = variable(the_foreign, s_dispatched)) != Py_None)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    int good = usual();
+    if (good > 0)
+        good = (good = is_tracked(t)) ? good < 0 ? -1 : 0 : 1;
+    if (good > 0 && other != NULL && !is_number && other != t) {
+        good = (good = is_tracked(other)) ? good < 0 ? -1 : 0 : 1;
+        good = good > 0 ? AT(other, Tensor__storage) != AT(t, Tensor__storage) : good;          /* else they may overlap */
+    }
+    PyObject *result = good > 0 ? swift_call(args[0], both, (size_t)self->operands, NULL) : NULL, *left = NULL;
+    if (result == NULL || result == Py_None || AT(result, Tensor_dtype) != dtype) {
+        Py_XDECREF(result);
+        return good < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    }
+    PyObject *given[] = {t, result};
+    left = applied(NULL, given, 2);
+    Py_DECREF(result);
+    Py_XDECREF(left);
+    return left == NULL ? NULL : PyBool_FromLong(left == Py_None);
+}
+
 /* What a function of a known kind gives; None where it is not known. */
 static PyObject *run_known(PyObject *known, PyObject *operands, PyObject *key)
 {

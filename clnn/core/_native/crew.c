@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { MOST_HELPERS = MOST_MEMBERS - 1, PARTS = 4 };            /* parts that each thread takes, so that one which was held up holds up nobody else */
-static const double LOOK_OUT = 150e-6, ALONE = 2.5e-6, WAKE = 15e-6, OWED = 60e-6;         /* seconds */
+static const double LOOK_OUT = 150e-6, ALONE = 2.5e-6, WAKE = 15e-6, OWED = 60e-6, LATE = 200e-6, LEAST_REST = 5e-3, MOST_REST = 1.0;       /* seconds */
 
 static struct {
     unsigned turn;                  /* odd while there is work: helpers sleep on it */
@@ -24,6 +24,7 @@ static struct {
     Work *work;
     void *given;
     double owed;                    /* what helpers would have saved while they slept */
+    double rest, until;             /* how long the caller works alone after they kept it waiting, and until when */
 } crew __attribute__((aligned(128)));
 
 /* Linux wakes a thread near the one that wakes it, where it would wait for its turn: each helper has a core, and moves where the caller comes to run on it. */
@@ -163,11 +164,11 @@ int helpers(void)
     return (int)crew.helpers;
 }
 
-/* Whether helpers are worth it for work that takes one thread so many seconds; wakes those that sleep, if so. */
-static int called_up(double seconds)
+/* Whether helpers are worth it for work that takes one thread so many seconds: 2 where those that sleep have to be woken. */
+static int called_up(double seconds, double now)
 {
     unsigned asleep = __atomic_load_n(&crew.asleep, __ATOMIC_RELAXED);
-    if (seconds < ALONE)
+    if (seconds < ALONE || now < crew.until)
         return 0;
     if (asleep == 0)
         return 1;
@@ -178,11 +179,22 @@ static int called_up(double seconds)
     return 2;
 }
 
+/* Where another program has a helper's core, it may stand still in the middle of its part: the caller waited ``seconds`` after ``own`` ones of work. */
+static void judge(double own, double seconds, double now)
+{
+    if (seconds > own + LATE) {
+        crew.rest = crew.rest < LEAST_REST ? LEAST_REST : 2.0 * crew.rest < MOST_REST ? 2.0 * crew.rest : MOST_REST;
+        crew.until = now + crew.rest;
+    } else if (seconds > 0.0) {
+        crew.rest *= 0.9;
+    }
+}
+
 /* Run ``n`` groups of work that takes one thread ``seconds``, or nobody knows how long (0): how long it would take the calling thread alone. */
 double work_together(Work *work, void *given, size_t n, double seconds)
 {
     double start = seconds_awake();
-    int called = n > 1 && crew.helpers ? called_up(seconds) : 0;
+    int called = n > 1 && crew.helpers ? called_up(seconds, start) : 0;
     if (!called) {
         work(given, 0, 0, n);
         return seconds_awake() - start;
@@ -196,13 +208,17 @@ double work_together(Work *work, void *given, size_t n, double seconds)
         syscall(SYS_futex, &crew.turn, FUTEX_WAKE_PRIVATE, MOST_HELPERS, NULL, NULL, 0);
     double began = seconds_awake();
     size_t done = take_parts(0);
-    double own = seconds_awake() - began;
+    double ended = seconds_awake(), own = ended - began;
     __atomic_add_fetch(&crew.turn, 1, __ATOMIC_SEQ_CST);
     for (unsigned i = 1; __atomic_load_n(&crew.inside, __ATOMIC_SEQ_CST); i++)
         if (i % 1024)
             pause_briefly();
         else
             sched_yield();
+    if (done < n) {
+        double now = seconds_awake();
+        judge(own, now - ended, now);
+    }
     return done ? own * (double)n / (double)done : own * (double)(crew.helpers + 1);
 }
 #else

@@ -1,4 +1,8 @@
 /* Direct: a kernel that a driver has loaded into this process, called as the driver does (runtime/direct.py). */
+#ifdef __linux__
+#define _GNU_SOURCE             /* of dl_iterate_phdr */
+#include <link.h>
+#endif
 #include "native.h"
 #include "crew.h"
 #ifdef __SSE__
@@ -285,6 +289,28 @@ static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwarg
     if (PyErr_Occurred())
         Py_CLEAR(d);
     return (PyObject *)d;
+}
+
+#ifdef __linux__
+typedef struct { const char *part; PyObject *list; } Search;
+
+static int note_library(struct dl_phdr_info *info, size_t size, void *given)
+{
+    Search *search = given;
+    return strstr(info->dlpi_name, search->part) != NULL && add(search->list, PyUnicode_DecodeFSDefault(info->dlpi_name)) ? -1 : 0;
+}
+#endif
+
+/* libraries(part): paths of the loaded libraries that have ``part`` in them. */
+PyObject *libraries(PyObject *module, PyObject *part)
+{
+    PyObject *list = PyList_New(0);
+#ifdef __linux__
+    Search search = {PyUnicode_AsUTF8(part), list};
+    if (list != NULL && (search.part == NULL || dl_iterate_phdr(note_library, &search)))
+        Py_CLEAR(list);
+#endif
+    return list;
 }
 
 /* hire(n, placed): as many threads beside the calling one share the groups of a launch from now on, or fewer; how many there are. */

@@ -208,6 +208,7 @@ extern PyTypeObject Direct_made;
 int run_direct(PyObject *direct, PyObject *picked, PyObject *places, PyObject *numbers);
 PyObject *address(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *hire_helpers(PyObject *module, PyObject *args);
+PyObject *libraries(PyObject *module, PyObject *part);
 int address_in(PyObject *device, PyObject *buf, void **memory);
 void forget(void *handle, void *nothing_given);
 /* words.c */
@@ -217,6 +218,7 @@ PyObject *rejected(PyObject *self, PyObject *args);
 /* calls.c */
 int ready_calls(void);
 PyObject *swift(PyObject *module, PyObject *args);
+PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *asking(PyObject *module, PyObject *args);
 PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n);
