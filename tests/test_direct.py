@@ -29,14 +29,14 @@ def opened(device, monkeypatch):
         pytest.skip("kernels of this driver cannot be called")
     found = []
 
-    def noted(way, device, cost):
-        result = direct.opened(way, device, cost)
-        found.append((way.kernel.name, result))
+    def noted(device, kernel, *args):
+        result = called(device, kernel, *args)
+        if result is not None:
+            found.append((kernel.name, result))
         return result
-    native.give(open_direct=noted)
-    monkeypatch.setattr(launch, "opened", noted)
-    yield found
-    native.give(open_direct=direct.opened)
+    called = direct.called
+    monkeypatch.setattr(direct, "called", noted)
+    return found
 
 
 def floats(*shape, seed=0):

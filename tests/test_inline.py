@@ -39,9 +39,9 @@ def test_small_work_runs_here_and_large_work_does_not(side, monkeypatch):
     seen = count_inline(side, monkeypatch)
     for _ in range(3):
         chain(x).tolist()
-    assert len(seen) == 3
+    assert len(seen) == 3 - side.calls                  # the driver has what is called afterwards once
     chain(large)[:3].tolist()
-    assert len(seen) <= 4                               # the three values that are read, at most
+    assert len(seen) <= 4 - side.calls                  # the three values that are read, at most
 
 
 @pytest.mark.parametrize("reads", [False, True], ids=["free", "read"])

@@ -226,8 +226,8 @@ def test_errors_come_through():
 
 @needs
 def test_a_launch_that_fails_says_what_it_was(monkeypatch):
-    monkeypatch.setattr(config, "direct", False)
     x = floats(67)
+    monkeypatch.setattr(x._storage.device, "inline", None)
     for _ in range(20):
         x.sum().item()
     driver = launch._enqueue

@@ -46,7 +46,7 @@ def combine(sources: list[str], device) -> tuple[str, list[dict]]:
 
     Where ``device.marks_kernels``, these end with a mark that no other source's have.
     """
-    mark = "x" + hashlib.sha256("\0".join([device.name, *sources]).encode()).hexdigest()[:16] if device.marks_kernels else ""
+    mark = "x" + hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16] if device.marks_kernels else ""
     parts = [templates.split(s) for s in sources]
     doubles = any(fp64 for fp64, _ in parts)
     text, tables = [], []
@@ -54,6 +54,7 @@ def combine(sources: list[str], device) -> tuple[str, list[dict]]:
         text.append(templates.preamble(device, doubles, "\n".join(body for _, body in parts)))
     for n, (_, body) in enumerate(parts):
         kernels, others = declared(body)
+        others = others if len(sources) > 1 else []
         macros = set(_MACRO.findall(body))
         for name in macros.intersection(others):        # a function under one condition and a macro under another: a macro cannot rename it
             body = re.sub(rf"\b{name}\b", f"{name}_{n}_", body)

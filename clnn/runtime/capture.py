@@ -23,7 +23,7 @@ from .memory import Memory
 from .sharing import settle_all, shared
 
 active = None           # the Recording of this process, if one is under way
-_DRIVEN = 3             # replays in the calling thread that go through the driver
+_CALLED = "called"      # the way that calls kernels
 _pack_long = struct.Struct("=q").pack
 
 
@@ -160,21 +160,31 @@ class Recording:
         side = self.device.inline
         self.cost = side.cost_of_all([call[-1] for call in self.calls]) if side is not None else None
         self.ways, self.way = {}, None
-        self._go(self.cost is not None)
+        self._go(self.cost is not None and not side.calls)
+
+    def _runs_here(self, side):
+        """Whether the calling thread replays now."""
+        if side.calls and self.cost is not None and _CALLED not in self.ways:
+            driven = self.ways.get(None)
+            if driven is None or not driven.driven:
+                return False
+            for call in self.calls:
+                if not isinstance(call[0], str):
+                    direct.driven(call[0], call[1:3])
+            way = self.ways[_CALLED] = Way(self.calls, lambda kernel: kernel, self.device, direct.called)
+            if not way.called:
+                self.cost = None                                # the device's threads are the only way
+        return side.takes_list(self.cost, self.way is self.ways.get(None))
 
     def _go(self, at_once):
         """Replay in the calling thread from now on, or by the device's threads."""
         side = self.device.inline
-        twin = side.twin if at_once else None       # what the kernels are built for
+        kind = None if not at_once else _CALLED if side.calls else side.twin        # what the kernels are built for
         pick = side.kernel if at_once else lambda kernel: kernel
-        way = self.ways.get(twin)
+        way = self.ways.get(kind)
         if way is None:
             program.build(self.device, dict.fromkeys(pick(call[0]).program for call in self.calls if not isinstance(call[0], str)))
-            way = self.ways[twin] = Way(self.calls, pick, self.device)
-        elif twin is not None and way.replays == _DRIVEN:       # the driver has loaded its kernels
-            way = self.ways[twin] = Way(self.calls, pick, self.device, direct.called)
-            if not way.called:
-                self.cost.limit = side.limit                    # threads share what is called
+            way = self.ways[kind] = Way(self.calls, pick, self.device)
         if way is not self.way:
             self.way = way
             for address, buf in self.bound.items():
@@ -213,7 +223,7 @@ class Recording:
         device = self.device
         with device.lock:
             device.flush()                          # what waits for the build of its kernel was asked for first
-            here = launcher.recorders is None and device.inline is not None and device.inline.takes_list(self.cost, self.way is self.ways.get(None))
+            here = launcher.recorders is None and device.inline is not None and self._runs_here(device.inline)
             way = self._go(here)
             for address, buf in results:
                 way.bind(address, buf)
@@ -238,7 +248,6 @@ class Recording:
             if here:
                 start = clock()
                 at_once(device.inline, way.entries)
-                way.replays += 1
                 device.inline.took(self.cost, (clock() - start) / len(way.entries))
                 if device.err_dirty and device.word is not None:
                     device.look()
@@ -249,6 +258,7 @@ class Recording:
                 if held:
                     device.tend()
             device.last = event
+            way.driven = True
             if device.inline is not None:
                 device.inline.short = False
         if shared:
@@ -273,12 +283,12 @@ class Way:
         pick: the kernel that is launched in place of a recorded one.
         called: how one is called without the driver, or nothing where none is.
 
-    ``replays``: how many there were in the calling thread, up to the one that calls kernels itself. ``called``: whether that calls all of them.
+    ``called``: whether all are called. ``driven``: whether the driver had them once.
     """
 
     def __init__(self, calls, pick, device, called=lambda *args: False):
         self.entries, self.kernels, self.users = [], {}, {}
-        self.replays, self.called = 0 if called is not direct.called else _DRIVEN + 1, True
+        self.driven, self.called = False, True
         for n, call in enumerate(calls):
             if isinstance(call[0], str):
                 args = list(call[1])
@@ -289,9 +299,8 @@ class Way:
                 continue
             kernel, gs, ls, args = call
             picked = pick(kernel)
-            own = picked.clone().cl
-            alone = called(device, picked, own, (gs, ls), [packed(a) if type(a) in (int, float, bytes) else None for a in args])
-            own, self.called = alone or own, self.called and bool(alone)
+            alone = called(device, picked, (gs, ls), [packed(a) if type(a) in (int, float, bytes) else None for a in args])
+            own, self.called = alone or picked.clone().cl, self.called and bool(alone)
             for i, a in enumerate(args):
                 if type(a) in (int, float, bytes):
                     own._set_arg_buf(i, packed(a))

@@ -14,7 +14,7 @@ from time import perf_counter as clock
 
 import numpy as np
 
-from ..core import symbols
+from ..core import native, symbols
 from ..core.config import config, device_name
 from ..core.errors import DeviceError, OutOfMemoryError
 from ..core.warn import warn
@@ -73,7 +73,8 @@ class Device(Transfers):
         # Own declarations of built-in functions in place of a long header: None until a build showed whether the driver takes them.
         self.declares_builtins = None if self.flavour == "pocl" and not self.has_fp16 else False
         self.near = record.near and config.direct                   # its memory is this process's
-        self.marks_kernels = record.direct and config.direct        # the names of kernels tell their program
+        # the names of kernels tell their program, by which they are found and called
+        self.marks_kernels = record.direct and config.direct and native.built is not None
         self.builds_in_parallel = self.flavour in ("intel-gpu", "nvidia", "amd")   # others compile under one lock, or crash
         self.keeps_compilers = self.flavour == "intel-cpu"          # what is compiled holds six times the memory of what is read from a binary
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary

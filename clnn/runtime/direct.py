@@ -18,61 +18,66 @@ import numpy as np
 from ..core import native
 from ..core.config import config
 
-LIMIT = 500e-6              # seconds that a launch may take which several threads share
+LIMIT = 500e-6              # seconds that a launch may take
 _SMALL = 65535              # work-items along a dimension, below which PoCL may have taken them to be few
 _MOST_ARGS = 64             # of a kernel, and what follows them: arrays in local memory, which a source may spell in many ways, so room is kept for all that fit
 _POINTER = struct.Struct("=Q").pack
 _LOADED = re.compile(r"(/.*)/(\w+)/[\d-]+-goffs0[^/]*/\2\.so")
 _folders = {}               # a program's mark -> the folder of its libraries
+_DRIVEN = object()          # stands for the address of a function that the driver is about to load
 _functions = {}             # path -> address, or None; the libraries stay in the process
 
 
-@functools.cache
-def helpers(device) -> int:
-    """How many threads there are, beside the calling one, that share what is called directly: one on each of the device's cores, which look out for work for
-    a moment after the last and sleep then."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return native.built.hire(min(device.compute_units, cores) - 1, config.affinity) if native.built is not None else 0
+def driven(kernel, sizes) -> None:
+    """Note that the driver was given a launch of ``sizes``, (global, local) as they are enqueued: it loads the kernel's library first."""
+    kernel.entries.setdefault(kind(sizes), _DRIVEN)
 
 
-def opened(way, device, cost):
-    """How to call the kernel of ``way``, a Prepared launch; False where it goes through the driver. ``cost``: its Cost, which may be more from then on."""
-    found = _opened(way, device)
-    if found and found.groups > 1 and device.inline.helpers:
-        cost.limit, cost.skip, cost.penalty, cost.slow, cost.seconds = LIMIT, 0, 4, 0, -1.0
-    return found
-
-
-def _opened(way, device):
+def opened(way, device):
+    """How to call the kernel of ``way``, a Prepared launch; None where the driver has to launch it first, False where it always has to."""
     args = [None] * way.kernel.cl.num_args
     for i, packed in zip(way.fixed[::2], way.fixed[1::2]):
         args[i] = packed
-    for i, constant in way.constants:
-        address = 0 if constant is None else address_of(device, constant)
-        if constant is not None and not address:
+    found = called(device, way.kernel, way.sizes, args)
+    for i, constant in way.constants if found else ():
+        memory = 0 if constant is None else address(device, constant)
+        if constant is not None and not memory:
             return False
-        args[i] = _POINTER(address)
-    return called(device, way.kernel, way.kernel.cl, way.sizes, args)
+        found._set_arg_buf(i, _POINTER(memory))
+    return found
 
 
-def called(device, kernel, cl, sizes, args):
-    """How to call ``cl``, an object of ``kernel``, for the calling thread; False where it goes through the driver.
+def called(device, kernel, sizes, args):
+    """How to call ``kernel``, as above.
 
     Args:
         sizes: (global, local) as they are enqueued. args: bytes of what never changes, None for what is given.
     """
+    entry = _entry(device, kernel, sizes) if config.direct and device.record.direct else False
+    if not entry:
+        return entry
     global_size, local_size = sizes
-    side = device.inline
-    if not (config.direct and device.record.direct and side is not None and side.twin is not None) or local_size is None or "printf" in kernel.source:
-        return False
-    address = _function(cl.function_name, kernel.program.mark, local_size, max(global_size) < _SMALL)
-    if not address:
-        return False
     try:
-        return native.built.Direct(device, address, tuple([g // n for g, n in zip(global_size, local_size)]), tuple(local_size), tuple(args),
+        return native.built.Direct(device, entry, tuple([g // n for g, n in zip(global_size, local_size)]), tuple(local_size), tuple(args),
                                    _MOST_ARGS - len(args) if kernel.local_mem else 0, kernel.local_mem)
     except ValueError:                      # more arguments than it takes
         return False
+
+
+def kind(sizes):
+    """What PoCL compiles a kernel for: a work-group size, and whether there are few groups."""
+    return sizes[1], max(sizes[0]) < _SMALL
+
+
+def _entry(device, kernel, sizes):
+    """The address of the function for groups of that size; None before the driver has loaded it, False where there is none."""
+    key = kind(sizes)
+    entry = kernel.entries.get(key)
+    if entry is _DRIVEN:
+        device.last.wait()
+        may = sizes[1] is not None and "printf" not in kernel.source
+        entry = kernel.entries[key] = may and _function(kernel.cl.function_name, kernel.program.mark, *key) or False
+    return entry
 
 
 def _function(name, mark, local_size, few):
@@ -95,6 +100,14 @@ def _function(name, mark, local_size, few):
         if _functions.get(path):
             return _functions[path]
     return None
+
+
+@functools.cache
+def helpers(device) -> int:
+    """How many threads there are, beside the calling one, that share what is called: one on each of the device's cores, which look out for work for a moment
+    after the last and sleep then."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return native.built.hire(min(device.compute_units, cores) - 1, config.affinity)
 
 
 @functools.cache

@@ -21,7 +21,7 @@ __all__ = ["Inline", "clock", "open_for"]
 BYTES = 320 << 10           # of all buffers of a launch together: more is never tried; of a recorded list, in the mean
 _TOGETHER = 16 << 20         # the same where several threads share the work of one that is called directly
 _MOST = 4 * BYTES           # of one launch of such a list
-_MORE = 4                   # times as much, of recorded lists, where threads share the work
+_MORE = 4                   # times as much, of recorded lists, where kernels are called
 _LIMIT = {"intel-cpu": 14e-6, "pocl": 17e-6}     # seconds that a launch may take, by flavour
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
@@ -58,18 +58,24 @@ class Inline:
         queue: runs each command in the calling thread before the call returns.
         twin: the device that builds for this queue, or None where it takes the kernels of ``device``.
 
+    ``calls``: the queue is for transfers only, as kernels are called without the driver once it has launched them (see ``direct.py``); ``helpers`` threads
+    take part then. ``limit`` and ``most``: seconds and bytes of a launch, at most.
+
     ``short``: whether all that still runs elsewhere is short. A launch in the threads takes several times as long as one here, so that the next one would
     follow it there, and so on: it waits for them instead, once.
     """
 
-    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "handle", "helpers", "most", "__dict__")
+    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "handle", "calls", "helpers", "most", "__dict__")
 
     def __init__(self, device, queue, twin=None):
         self.device, self.queue, self.twin, self.short = device, queue, twin, True
         self._pause = getattr(os, "sched_yield", lambda: None)
         self.limit, self.done, self.handle = _LIMIT[device.flavour], None, queue.int_ptr
-        self.helpers = direct.helpers(device) if twin is not None and device.marks_kernels else 0
-        self.most = _TOGETHER if self.helpers else BYTES
+        self.calls = twin is not None and device.marks_kernels
+        self.helpers = direct.helpers(device) if self.calls else 0
+        if self.calls:
+            self.limit = direct.LIMIT
+        self.most = _TOGETHER if self.calls else BYTES
 
     def idle(self) -> bool:
         """Nothing that was enqueued before is still running."""
@@ -104,8 +110,8 @@ class Inline:
         if not 0 < len(lists) <= _LIST:
             return None
         sizes = [sum([getattr(a, "size", 0) for a in args if type(a) not in _SCALARS]) for args in lists]
-        more = _MORE if self.helpers else 1
-        return Cost(direct.LIMIT if self.helpers else self.limit) if max(sizes) <= more * _MOST and sum(sizes) <= more * BYTES * len(sizes) else None
+        more = _MORE if self.calls else 1
+        return Cost(self.limit) if max(sizes) <= more * _MOST and sum(sizes) <= more * BYTES * len(sizes) else None
 
     def takes_list(self, cost, built_for_threads) -> bool:
         """Whether a recorded list runs here now. ``built_for_threads``: its kernels are not built for this queue."""
@@ -144,14 +150,14 @@ class Inline:
             cost = kernel.costs[key] = Cost(self.limit)
         if cost.skip:
             cost.skip -= 1
-        elif self.small(kernel, key, args):
+        elif self.small(kernel, key, args, self.most):
             return cost if self.free(kernel) else None
         self.short = False
         return None
 
     def free(self, kernel) -> bool:
-        """Whether a short launch of ``kernel`` runs here now; None for one that is called directly."""
-        if self.twin is None or kernel is None:
+        """Whether a short launch of ``kernel`` runs here now."""
+        if self.twin is None or self.calls:
             return self.ready()
         here, there = self.kernel(kernel).last_args is not None, kernel.last_args is not None
         if there and not here and kernel.lost <= BUILD:     # it would have to be built for this queue: only where that is worth it
@@ -175,7 +181,7 @@ class Inline:
 
     def kernel(self, kernel):
         """The kernel that this queue takes in place of ``kernel``."""
-        return kernel if self.twin is None else kernel.twin or kernel.twin_for(self.twin)
+        return kernel if self.twin is None or self.calls else kernel.twin or kernel.twin_for(self.twin)
 
     def took(self, cost, seconds):
         """Learn from a run."""
@@ -203,7 +209,7 @@ class Twin:
 
     def __init__(self, device, cl_device):
         self.main, self.cl_device, self.name = device, cl_device, cl_device.name.strip()
-        self.declares_builtins, self.marks_kernels = device.declares_builtins, device.marks_kernels
+        self.declares_builtins, self.marks_kernels = device.declares_builtins, False
 
     def __getattr__(self, key):
         return getattr(self.main, key)

@@ -13,7 +13,8 @@ import struct
 from ..core import native
 from ..core.config import config
 from ..core.errors import DeviceError, LaunchError, OutOfMemoryError
-from .direct import address_of, address_of_function, opened
+from . import direct
+from .direct import address_of, address_of_function
 from .inline import BUILD, clock
 from .sharing import settle, shared
 
@@ -28,7 +29,7 @@ _COUNTS_GROUPS = re.compile(r"get_(group_id|num_groups|global_size)\([12]\)")
 _OOM_CODES = (-4, -5, -6, -61)  # object allocation, resources, host memory, buffer size
 MOST_GROUPS = 65535     # of the second and third dimension: NVIDIA's hardware counts them in 16 bits
 _enqueue = _driver = None
-native.give(launch=globals(), open_direct=opened, address_of=address_of, enqueue=None, enqueue_at=0)
+native.give(launch=globals(), address_of=address_of, enqueue=None, enqueue_at=0)
 
 
 def _pack_float(a):
@@ -104,10 +105,14 @@ def _launch(device, kernel, global_size, local_size, args):
         return recording.launch(kernel, global_size, local_size, args)
     if device.waiting and device.backlog.takes_launch(kernel, None, global_size, local_size, args):
         return None
-    ran, queue, cost, side = kernel, device.queue, None, device.inline
+    ran, queue, cost, side, driven = kernel, device.queue, None, device.inline, False
     if side is not None and recorders is None:
         cost = side.takes(kernel, (global_size, local_size), args)
-        if cost is not None:
+        if side.calls:
+            if cost is not None and _called(device, side, cost, kernel, global_size, local_size, args):
+                return None
+            driven, cost = cost is not None, None
+        elif cost is not None:
             ran, queue = side.kernel(kernel), side.queue
     last = ran.last_args
     if last is None:
@@ -122,6 +127,8 @@ def _launch(device, kernel, global_size, local_size, args):
             device.look()
     else:
         device.last = event
+        if driven:
+            direct.driven(kernel, kernel.sizes[(global_size, local_size)])
         if device.tended:
             device.tend()
         if kernel.checks and side is not None and kernel.lost <= BUILD and side.small(kernel, (global_size, local_size), args):
@@ -134,6 +141,36 @@ def _launch(device, kernel, global_size, local_size, args):
         event.wait()
         device.check_errors()
     return event
+
+
+def _called(device, side, cost, kernel, global_size, local_size, args) -> bool:
+    """Call ``kernel`` without the driver; False where that cannot be, or not yet."""
+    if kernel.last_args is None or config.debug:
+        return False
+    if len(args) != len(kernel.last_args):
+        raise LaunchError(f"{kernel.name}: takes {len(kernel.last_args)} arguments, got {len(args)}")
+    sizes = kernel.sizes.get((global_size, local_size)) or sizes_of(device, kernel, global_size, local_size)
+    kind = direct.kind(sizes), len(sizes[0])
+    way = kernel.ways.get(kind)
+    if way is None:
+        way = direct.called(device, kernel, sizes, [None] * len(args))
+        if way is not None:
+            kernel.ways[kind] = way
+    if not way:
+        return False
+    device.peek = None
+    if device.checked_buffer is not None and any([a is device.checked_buffer for a in args]):
+        device.err_dirty = kernel.checks = True
+    start = clock()
+    try:
+        if not way.launch(tuple([g // n for g, n in zip(*sizes)]), args):
+            return False
+    except Exception as exc:
+        raise _explain(device, kernel, global_size, local_size, args, exc) from exc
+    side.took(cost, clock() - start)
+    if device.err_dirty and device.word is not None:
+        device.look()
+    return True
 
 
 def _run(device, queue, kernel, global_size, local_size, args, cost):
@@ -213,8 +250,9 @@ class Prepared:
 
     Args:
         kernel, global_size, local_size, args: as :func:`launch` takes them, with ``BUFFER`` and ``NUMBER`` for what each run is given.
-            ``buffers`` and ``numbers`` are the positions of these. ``direct``: how it is called without the driver, where it can be (``direct.opened``).
-            ``twin``: the launch that runs in the calling thread; None where only a direct call does.
+            ``buffers`` and ``numbers`` are the positions of these. ``direct``: how it is called without the driver; None where that is not known yet,
+            False where it cannot be.
+            ``twin``: the launch that runs in the calling thread; None where kernels are called.
     """
 
     __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last", "cost", "twin", "direct")
@@ -245,27 +283,38 @@ class Prepared:
                 elif cost.skip:
                     cost.skip -= 1
                     side.short = False
-                elif self._may_be_called(device, side):
-                    return self.run(device, buffers, numbers)
-                elif self.twin is None:
-                    side.short = False
+                elif side.calls:
+                    if self._called(device, side, cost, buffers, numbers):
+                        return
                 elif device.last is side.done and self.twin.sizes is not None or side.free(self.kernel):
                     return self._here(device, side, cost, buffers, numbers)
             if self.sizes is None:
                 return self._first(device, buffers, numbers)
             device.last = self.enqueue(device, device.queue, buffers, numbers)
+            if cost is not None and side.calls:
+                direct.driven(self.kernel, self.sizes)
         if device.tended:
             device.tend()
         if self.checked and cost is not None and self.kernel.lost <= BUILD:
             side.settle(self.kernel)
 
-    def _may_be_called(self, device, side):
-        """Whether this launch, which the driver's threads made before, turns out now to be one that can be called directly: once they are done, once."""
-        if self.direct is not None or self.last is None or side.twin is None:
+    def _called(self, device, side, cost, buffers, numbers) -> bool:
+        """Call the kernel without the driver; False where that cannot be, or not yet."""
+        if self.direct is None and self.sizes is not None:
+            self.direct = direct.opened(self, device)
+        if not self.direct or not side.ready():
             return False
-        device.last.wait()
-        self.direct = opened(self, device, self.cost)
-        return bool(self.direct)
+        device.peek = None
+        if self.checked:
+            device.err_dirty = True
+        start = clock()
+        if not self.direct.run_with(buffers, self.numbers, numbers):
+            self.direct = False
+            return False
+        side.took(cost, clock() - start)
+        if self.checked and device.word is not None:
+            device.look()
+        return True
 
     def _here(self, device, side, cost, buffers, numbers):
         """Run in the calling thread."""
@@ -350,7 +399,7 @@ class Prepared:
         if side is not None and self.cost is None and self.sizes is None:
             self.cost = side.cost_of(self.kernel, self.where, args)
             if self.cost is not None and side.twin is not None:
-                self.twin = Prepared(side.kernel(self.kernel), *self.where, self.args) if side.small(self.kernel, self.where, args) else None
+                self.twin = None if side.calls else Prepared(side.kernel(self.kernel), *self.where, self.args)
 
     def _ways(self):
         return (self,) if self.twin is None else (self, self.twin)

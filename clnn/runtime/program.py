@@ -52,17 +52,18 @@ class Kernel:
 
     ``last_args`` is None until it is bound to a built program; ``owner`` is the prepared launch whose arguments it has, if one was last.
     ``checks``: it may report an error. ``touched``: bytes that launches of certain sizes work on, where that is less than their buffers have.
-    ``costs``, ``twin`` and ``lost`` belong to :mod:`~clnn.runtime.inline`.
+    ``costs``, ``twin`` and ``lost`` belong to :mod:`~clnn.runtime.inline`, ``entries`` and ``ways`` to :mod:`~clnn.runtime.direct`.
     """
 
     __slots__ = ("cl", "name", "device", "set_arg", "set_bytes", "set_buffers", "set_numbers", "last_args", "owner", "sizes", "_limits", "program",
-                 "costs", "twin", "lost", "checks", "touched", "handle")
+                 "costs", "twin", "lost", "checks", "touched", "handle", "entries", "ways")
 
     def __init__(self, program, name):
         self.program, self.name, self.device = program, name, program.device
         self.sizes, self._limits, self.last_args, self.cl, self.owner = {}, None, None, None, None
         self.handle = 0                     # the driver's
         self.costs, self.twin, self.lost, self.checks, self.touched = {}, None, 0.0, False, {}
+        self.entries, self.ways = {}, {}
         if program.cl is not None:
             self.bind()
 

@@ -30,7 +30,7 @@ typedef struct {
     Py_ssize_t n, locals;                   /* arguments, and arrays in local memory, which follow them */
     size_t stride;                          /* bytes that each of these may have */
     size_t total;                           /* groups */
-    double seconds;                         /* that they take one thread: 0 before the first run */
+    double seconds;                         /* that each takes: 0 before the first run */
     void *args[MOST_ARGS], *memory;
     size_t sizes[MOST_ARGS];                /* room for each */
 } Direct;
@@ -81,6 +81,8 @@ int address_in(PyObject *device, PyObject *buf, void **memory)
     PyObject *handle = PyObject_GetAttr(buf, s_int_ptr);
     uintptr_t value = handle == NULL ? 0 : (uintptr_t)PyLong_AsSize_t(handle);
     Py_XDECREF(handle);
+    if (handle == NULL && PyErr_ExceptionMatches(PyExc_AttributeError))
+        PyErr_Clear();                              /* no buffer: the driver will say so */
     if (!value)
         return PyErr_Occurred() ? -1 : 0;
     *memory = *place_of(value);
@@ -184,7 +186,9 @@ static void run_some(void *direct, unsigned member, size_t first, size_t last)
 
 static void run_groups(Direct *d)
 {
-    double took = work_together(run_some, d, d->total, d->seconds);
+    if (d->total == 0)
+        return;
+    double took = work_together(run_some, d, d->total, d->seconds * (double)d->total) / (double)d->total;
     if (took > 0.0)                         /* what was held up once counts as twice what is usual at most */
         d->seconds = d->seconds > 0.0 ? 0.75 * d->seconds + 0.25 * (took < 2.0 * d->seconds ? took : 2.0 * d->seconds) : took;
 }
@@ -254,6 +258,13 @@ static int make_room(Direct *d, PyObject *args, Py_ssize_t n, Py_ssize_t locals)
     return 0;
 }
 
+static void set_groups(Direct *d, PyObject *groups)
+{
+    for (Py_ssize_t i = 0; i < 3; i++)
+        d->context.groups[i] = i < PyTuple_GET_SIZE(groups) ? PyLong_AsSize_t(PyTuple_GET_ITEM(groups, i)) : 1;
+    d->total = d->context.groups[0] * d->context.groups[1] * d->context.groups[2];
+}
+
 /* Direct(device, address, groups, local, args, locals, size): ``args`` has bytes, or None where something is given at each run; up to ``locals`` arrays in local memory have
    ``size`` bytes together. */
 static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwargs)
@@ -276,16 +287,14 @@ static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwarg
     d->stride = ((size_t)size + 2 * LINE - 1) & ~(size_t)(LINE - 1);
     d->context.dimensions = (unsigned)dimensions;
     d->context.printed_at = &d->printed_at;
-    for (Py_ssize_t i = 0; i < 3; i++) {
-        d->context.groups[i] = i < dimensions ? PyLong_AsSize_t(PyTuple_GET_ITEM(groups, i)) : 1;
+    set_groups(d, groups);
+    for (Py_ssize_t i = 0; i < 3; i++)
         d->context.local[i] = i < dimensions ? PyLong_AsSize_t(PyTuple_GET_ITEM(local, i)) : 1;
-    }
     for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
         PyObject *value = PyTuple_GET_ITEM(args, i);
         if (value != Py_None && (!PyBytes_Check(value) || set_value(d, i, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))))
             PyErr_SetString(PyExc_TypeError, "an argument is bytes or None");
     }
-    d->total = d->context.groups[0] * d->context.groups[1] * d->context.groups[2];
     if (PyErr_Occurred())
         Py_CLEAR(d);
     return (PyObject *)d;
@@ -351,16 +360,53 @@ static PyObject *direct_run(PyObject *direct, PyObject *queue)
     Py_RETURN_NONE;
 }
 
+/* run_with(picked, places, numbers): whether it ran with these (see run_direct). */
+static PyObject *direct_run_with(PyObject *direct, PyObject *args)
+{
+    PyObject *picked, *places, *numbers;
+    if (!PyArg_ParseTuple(args, "O!O!O", &PyTuple_Type, &picked, &PyList_Type, &places, &numbers) || (numbers = PySequence_Fast(numbers, "numbers")) == NULL)
+        return NULL;
+    int done = run_direct(direct, picked, places, numbers);
+    Py_DECREF(numbers);
+    return done < 0 ? NULL : PyBool_FromLong(done);
+}
+
+/* launch(groups, args): whether it ran with so many groups and these arguments, as launch.launch takes them. */
+static PyObject *direct_launch(PyObject *direct, PyObject *given)
+{
+    Direct *d = (Direct *)direct;
+    PyObject *groups, *args;
+    if (!PyArg_ParseTuple(given, "O!O!", &PyTuple_Type, &groups, &PyTuple_Type, &args))
+        return NULL;
+    if (PyTuple_GET_SIZE(args) != d->n || PyTuple_GET_SIZE(groups) != (Py_ssize_t)d->context.dimensions)
+        return PyErr_Format(PyExc_ValueError, "other arguments or dimensions than it has");
+    for (Py_ssize_t i = 0; i < d->n; i++) {
+        PyObject *arg = PyTuple_GET_ITEM(args, i), *place = PyLong_FromSsize_t(i);
+        int plain = PyFloat_CheckExact(arg) || PyLong_CheckExact(arg) || PyBytes_CheckExact(arg);
+        int known = place == NULL ? -1 : !plain ? set_buffer(d, place, arg) : set_number(d, place, arg) ? -1 : 1;
+        Py_XDECREF(place);
+        if (known <= 0)
+            return known < 0 ? NULL : Py_NewRef(Py_False);
+    }
+    set_groups(d, groups);
+    if (PyErr_Occurred())
+        return NULL;
+    run_groups(d);
+    Py_RETURN_TRUE;
+}
+
 static PyMethodDef direct_methods[] = {
     {"set_arg", direct_set_arg, METH_VARARGS, NULL},
     {"_set_arg_buf", direct_set_bytes, METH_VARARGS, NULL},
     {"run", direct_run, METH_O, NULL},
+    {"run_with", direct_run_with, METH_VARARGS, NULL},
+    {"launch", direct_launch, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 
 static PyMemberDef direct_members[] = {
     {"groups", T_PYSSIZET, offsetof(Direct, total), READONLY, "how many there are"},
-    {"seconds", T_DOUBLE, offsetof(Direct, seconds), READONLY, "that they take one thread"},
+    {"seconds", T_DOUBLE, offsetof(Direct, seconds), READONLY, "that each takes"},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -240,15 +240,6 @@ static PyObject *enqueue_here(PyObject *way, PyObject *device, PyObject *state, 
     return enqueue(way, device, state, AT(side, Inline_queue), side, picked, numbers);
 }
 
-/* See whether the kernel of ``way``, which the driver has just launched, may be called without it from now on. */
-static int open_direct(PyObject *way, PyObject *device, PyObject *cost)
-{
-    PyObject *args[] = {way, device, cost}, *found = PyObject_Vectorcall(the_open_direct, args, 3, NULL);
-    if (found != NULL)
-        change(way, Prepared_direct, found);
-    return found == NULL ? -1 : 0;
-}
-
 /* The same, and learn from how long that takes. */
 static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObject *side, PyObject *cost, PyObject *picked, PyObject *numbers, int only_direct)
 {
@@ -265,18 +256,16 @@ static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObjec
 /* Launch in the calling thread, where that is known to be short; the device's lock is held. ``side``: None without such a way. */
 static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
 {
-    int direct = Py_IS_TYPE(AT(prepared, Prepared_direct), &Direct_made);      /* no twin is needed then */
+    int direct = Py_IS_TYPE(AT(prepared, Prepared_direct), &Direct_made);
     PyObject *way = direct ? prepared : AT(prepared, Prepared_twin), *cost = AT(prepared, Prepared_cost), *event;
     if (side == Py_None || cost == Py_None || way == Py_None || AT(way, Prepared_sizes) == Py_None || PyObject_IsTrue(AT(cost, Cost_skip)))
         return NOT_KNOWN;
-    int free = is_free(state, side, direct ? Py_None : AT(prepared, Prepared_kernel)), calm = free > 0 ? counted_down(cost, Cost_calm) : 0;
+    int free = is_free(state, side, AT(prepared, Prepared_kernel)), calm = free > 0 ? counted_down(cost, Cost_calm) : 0;
     if (free <= 0 || calm < 0)
         return free || calm < 0 ? -1 : BUSY;
     event = calm ? enqueue_here(way, device, state, side, picked, numbers, direct) : timed(way, device, state, side, cost, picked, numbers, direct);
     if (event == NULL && !PyErr_Occurred())
         return BUSY;
-    if (event != NULL && AT(way, Prepared_direct) == Py_None && (calm || PyObject_IsTrue(AT(cost, Cost_seconds))) && open_direct(way, device, cost))
-        Py_CLEAR(event);
     Py_XDECREF(event);
     if (event != NULL && AT(way, Prepared_checked) == Py_True) {                /* what it reported is raised at once */
         PyObject *word = PyDict_GetItem(state, s_word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
