@@ -18,6 +18,7 @@ from bare import DEVICES, kernel, upload
 
 import clnn
 from clnn.core import dtype as dt
+from clnn.core.config import config
 from clnn.core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
 from clnn.runtime import diskcache, drivers, icd, launch as launch_module, memory, program, templates
 from clnn.runtime.device import default_device, get_device, list_devices
@@ -552,6 +553,7 @@ def test_an_interrupt_after_a_launch_waits_for_it(dev, monkeypatch):
     def interrupted(queue, *args, enqueue=launch_module._enqueue):
         finished.append(enqueue(queue, *args))
         raise KeyboardInterrupt
+    monkeypatch.setattr(config, "direct", False)
     monkeypatch.setattr(launch_module, "_enqueue", interrupted)
     with pytest.raises(KeyboardInterrupt):
         launch(dev, ready, (16,), (16,), buf)

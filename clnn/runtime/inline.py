@@ -4,6 +4,8 @@ Waking a CPU driver's threads takes 5-30 microseconds, and a host that waits for
 than that is done at once by the thread that asks for it, where the driver can: Intel's CPU runtime has queues of that kind, PoCL has a second
 device in its platform. A launch goes there only when nothing enqueued before it is still running, so the order of all work stays what
 it was, and only while launches of its kind take less time there than the threads' wake-up is worth.
+
+Where PoCL's kernels can be called (``direct.py``) that second device only moves data: each kernel is built for the first one, which launches it once.
 """
 from __future__ import annotations
 
