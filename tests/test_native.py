@@ -16,7 +16,6 @@ from clnn import nn
 from clnn._tensor import dispatch, entries, splice
 from clnn._tensor import tensor as tensors
 from clnn.core import native
-from clnn.core.config import config
 from clnn.graph import fuse, structure
 from clnn.nn import functional as F
 from clnn.runtime import launch, memory

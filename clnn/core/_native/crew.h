@@ -5,7 +5,7 @@
 
 typedef void Work(void *given, unsigned member, size_t first, size_t last);     /* groups from ``first`` to before ``last``; 0 is the calling thread */
 
-enum { MOST_MEMBERS = 16 };
+enum { MOST_MEMBERS = 8 };       /* more would mostly look out */
 
 int hire(int n, int placed);
 int helpers(void);
