@@ -179,6 +179,8 @@ def reset_peak_memory_stats(device=None):
 
 def set_num_threads(n):
     """Accepted: the OpenCL driver decides."""
+    if type(n) is not int:
+        raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
 
 
 def get_num_threads():

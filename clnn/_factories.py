@@ -10,7 +10,7 @@ from ._tensor.interop import from_array, over, read
 from ._tensor.return_types import named
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
-from .core.shape import wrap_dim
+from .core.shape import whole, wrap_dim
 from .core.warn import warn
 from .graph.op import REGISTRY
 from .ops import creation, searching
@@ -88,7 +88,7 @@ def vander(x, N=None, increasing=False):
                 [4, 2, 1],
                 [9, 3, 1]])
     """
-    n = x.shape[-1] if N is None else N
+    n = x.shape[-1] if N is None else whole(N)
     powers = creation.arange(n, device=x.device) if increasing else creation.arange(n - 1, -1, -1, device=x.device)
     return x.unsqueeze(-1) ** powers
 

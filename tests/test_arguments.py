@@ -89,6 +89,32 @@ WARNED = {
 }
 
 
+# Numbers where a flag, or fractions and flags where an integer is wanted.
+MISTYPED = """x.sum(True) x.sum(1,1) x.unsqueeze(True) x.squeeze(True) t.zeros(True) t.ones((True,3)) x.transpose(0,True) x.flatten(True) x.cumsum(True)
+              x.argmax(1,1) x.max(1,1) x.sort(1,1) x.topk(1,1,1) x.softmax(True) x.amin(True) x.flip(True) t.cat([x,x],True) t.eye(True) x.renorm(1,0.0,1)
+              x.as_strided((2,),(1,),0.0) x.tensor_split(True) x.repeat_interleave(2.0) t.linspace(0,1,True) t.triu_indices(2,True) t.vander(j,2.0)
+              t.combinations(j,2.0) t.tensordot(x,x.t(),1.0) t.searchsorted(x,x,right=1) t.isclose(x,x,equal_nan=1) x.nonzero(as_tuple=1) x.var(1,1)
+              t.zeros(2,requires_grad=1) t.tensor(1.0,requires_grad='a') x.round(decimals=1.0) x.polygamma(1.0) x.cov(correction=1.0) t.set_num_threads(1.0)
+              F.avg_pool1d(x,(2.0,)) F.max_pool1d(x,True) F.embedding(j,x,0.0) F.cross_entropy(x,j,ignore_index=1.0) F.pixel_unshuffle(x[None],1.0)
+              x[:,:2].matrix_power(True) F.adaptive_avg_pool1d(x,(2.0,))""".split()
+
+
+@pytest.mark.parametrize("source", MISTYPED)
+def test_mistyped(source):
+    kinds = []
+    for lib in (clnn, torch):
+        with pytest.raises(Exception) as caught:
+            eval(source, {"t": lib, "F": lib.nn.functional, "x": lib.arange(6.0).reshape(2, 3), "j": lib.tensor([0, 1])})
+        kinds.append(caught.typename)
+    assert kinds[0] == kinds[1]
+
+
+def test_flags_among_sizes():
+    """PyTorch looks at the first size, and takes True for 1 behind it."""
+    for lib in (clnn, torch):
+        assert lib.zeros(2, True).shape == (2, 1) and lib.ones(3, 6).sum((0, True)).shape == ()
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name):
     kinds = []

@@ -256,3 +256,22 @@ def test_numbers_keep_their_digits(dev):
              (clnn.angle(-t.abs()), np.full_like(x, math.pi))]
     for got, want in pairs:
         np.testing.assert_allclose(got.numpy(), want, 1e-13, 1e-14)
+
+
+def test_gradients_at_infinities_and_nan():
+    """Those of PyTorch's vectors, which is what all but the last elements of its tensors get."""
+    torch = pytest.importorskip("torch")
+    for dtype in ("float32", "float64"):
+        for name in ("hardtanh", "relu6", "softshrink", "hardshrink", "hardswish", "mish", "elu", "selu", "celu", "i1", "i1e", "angle", "logits"):
+            both = []
+            for lib in (clnn, torch):
+                x = lib.tensor([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 6.0, 3.0, -3.0], dtype=getattr(lib, dtype)).repeat_interleave(64)
+                x.requires_grad_()
+                if name == "logits":
+                    y = lib.nn.functional.binary_cross_entropy_with_logits(x, x.detach().flip(0), reduction="none")
+                else:
+                    y = getattr(next(place for place in (lib.nn.functional, lib.special, lib) if hasattr(place, name)), name)(x)
+                y.sum().backward()
+                both.append((y.detach()[::64].numpy(), x.grad[::64].numpy()))
+            for got, want in zip(*both):
+                np.testing.assert_allclose(got, want, 1e-5, 1e-6, err_msg=name)

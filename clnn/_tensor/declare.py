@@ -340,7 +340,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
     than one rule after another; where they are all wanted and not differentiated themselves, for real numbers. What no wanted one needs is None.
     """
     def decorate(body):
-        body = guarded(name or body.__name__, body)
+        body = guarded(name or body.__name__, body, bool(repeat))
         body = repeated(body, repeat) if repeat else body
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "kernel", body, params, vjp=vjp, together=together, outputs=outputs, public=public, aliases=tuple(aliases),
@@ -482,7 +482,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
         called = name or body.__name__
         if "<locals>" in body.__qualname__:                          # made for one of several ranks: Python's errors about arguments say this name
             body.__qualname__ = called
-        body = labelled(called, guarded(called, body))
+        body = labelled(called, guarded(called, body, bool(repeat or splice)))
         if splice:
             body = spliced(body, _binder(body)[1])
         body = repeated_composite(body, repeat, not splice) if repeat else body

@@ -10,6 +10,7 @@ from ..core import dtype as dt
 from ..core.warn import called_by_program, first_time, warn
 from ..graph.op import REGISTRY
 from .grad_mode import state
+from .rules import parameter_names
 from .tensor import Tensor
 
 _BOOL = (dt.bool_,)
@@ -151,10 +152,35 @@ def spoken(row) -> str:
     return dt.IN_C.get(row.name, row.name)
 
 
-def guarded(name, body):
-    """The body of the operator ``name``, which refuses what the table does before it computes. It goes below what repeats calls, which asks no body."""
-    less, count, waiting = REFUSED.get(name), TENSORS.get(name, 0), name in DEPRECATED
-    if not less and not count and not waiting:
+# Parameters that PyTorch takes True and False for, and no other values that are true or false.
+_FLAGS = frozenset("""keepdim descending largest stable ceil_mode count_include_pad unbiased equal_nan hermitian unitriangular full_matrices is_causal
+                      scale_grad_by_freq log_target log_input zero_infinity swap return_inverse return_counts out_int32 train training""".split())
+_COUNTS = frozenset("padding_idx ignore_index groups decimals".split())         # and integers for, but neither fractions nor these
+_NO_COUNT = (float, bool, str)
+
+
+def _typed(body):
+    """(position, name, whether True and False are asked for) of those parameters of ``body``."""
+    return tuple([(at, p, p in _FLAGS) for at, p in enumerate(parameter_names(body)) if p in _FLAGS or p in _COUNTS])
+
+
+def _check_types(name, typed, args, kwargs):
+    for at, param, flag in typed:
+        if at < len(args):
+            value = args[at]
+        elif param in kwargs:
+            value = kwargs[param]
+        else:
+            continue
+        if value.__class__ is not bool if flag else value.__class__ in _NO_COUNT:
+            raise TypeError(f"{name.lstrip('_')}(): argument '{param}' must be {'bool' if flag else 'int'}, not {type(value).__name__}")
+
+
+def guarded(name, body, seldom=False):
+    """The body of the operator ``name``, which refuses what the table does before it computes. It goes below what repeats calls, which asks no body.
+    ``seldom``: it is repeated, so that what its arguments are can be looked at, too."""
+    less, count, waiting, typed = REFUSED.get(name), TENSORS.get(name, 0), name in DEPRECATED, _typed(body) if seldom else ()
+    if not less and not count and not waiting and not typed:
         return body
 
     @functools.wraps(body)
@@ -162,6 +188,8 @@ def guarded(name, body):
         op = REGISTRY[name]
         if waiting and called_by_program() and first_time(name):
             warn(DEPRECATED[name])
+        if typed:
+            _check_types(name, typed, args, kwargs)
         for at in range(min(count, len(args))):
             if isinstance(args[at], (int, float, complex)):
                 raise no_number(op, at, type(args[at]).__name__)

@@ -153,7 +153,7 @@ def wrap_dim(dim: int, rank: int) -> int:
     """Turn a possibly negative dimension into 0..rank-1; a 0-d tensor accepts 0 and -1 as PyTorch does."""
     limit = max(rank, 1)
     if dim.__class__ is not int:
-        dim = index(dim)
+        dim = whole(dim)
     if not -limit <= dim < limit:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-limit}, {limit - 1}], but got {dim})")
     return dim + limit if dim < 0 else dim
@@ -169,13 +169,20 @@ def whole(number):
     raise TypeError(f"sizes, counts and dimensions must be (tuple of) ints, but found element of type {type(number).__name__}")
 
 
+def flag(name, what, value) -> bool:
+    """``value`` of the argument ``what`` of a function, which takes True and False and nothing else that is true or false."""
+    if value.__class__ is not bool:
+        raise TypeError(f"{name}(): argument '{what}' must be bool, not {type(value).__name__}")
+    return value
+
+
 def wrap_dims(dims, rank: int) -> tuple:
     """Normalised dimensions; None or () means all. Repeated ones are refused."""
     if dims is None:
         return tuple(range(rank))
     if isinstance(dims, int) or not hasattr(dims, "__len__") or hasattr(dims, "dtype"):      # a number, of whatever class
         dims = (dims,)
-    out = tuple(wrap_dim(d, rank) for d in dims)
+    out = tuple([wrap_dim(d if i == 0 or d.__class__ is not bool else int(d), rank) for i, d in enumerate(dims)])     # PyTorch looks at the first
     if len(set(out)) != len(out):
         twice = next(d for d in out if out.count(d) > 1)
         raise RuntimeError(f"dim {twice} appears multiple times in the list of dims")

@@ -91,20 +91,21 @@ IN_PLACE = {}
 
 
 # -- piecewise linear ---------------------------------------------------------------------------------------------------------------
+# At NaN these gradients are those of PyTorch's vectors: its scalar code, which takes the last elements of a tensor, has others.
 _relu = _pair("relu", "(input < 0 ? (ACC)0 : input)", "(result <= 0 ? (ACC)0 : grad)", saves="result", dtypes=NUMBERS,
               numpy=lambda x: np.maximum(x, 0))
-_hardtanh = _pair("hardtanh", "(input < low ? low : input > high ? high : input)", "((input <= low || input >= high) ? (ACC)0 : grad)",
+_hardtanh = _pair("hardtanh", "(input < low ? low : input > high ? high : input)", "((input > low && input < high) ? grad : (ACC)0)",
                   extra=("low", "high"), dtypes=NUMBERS)
 _leaky_relu = _pair("leaky_relu", "(input > 0 ? input : input * slope)", "(input > 0 ? grad : grad * slope)", extra=("slope",))
 _hardsigmoid = _pair("hardsigmoid", "(input + 3.0f < 0 ? (ACC)0 : input + 3.0f > 6 ? (ACC)1 : (input + 3.0f) / 6.0f)",
                      "((input > -3 && input < 3) ? grad / 6.0f : (ACC)0)")
 _hardswish = _pair("hardswish", "input * (input + 3.0f < 0 ? (ACC)0 : input + 3.0f > 6 ? (ACC)6 : input + 3.0f) / 6.0f",
-                   "(input <= -3 ? (ACC)0 : input < 3 ? grad * (input / 3.0f + 0.5f) : grad)",
+                   "(input <= -3 ? (ACC)0 : input >= 3 ? grad : grad * (input / 3.0f + 0.5f))",
                    lambda x: ((x > -3) & (x < 3)).to(x.dtype) * (1 / 3))
 _hardshrink = _pair("hardshrink", "((input >= -lambd && input <= lambd) ? (ACC)0 : input)",
-                    "((input >= -lambd && input <= lambd) ? (ACC)0 : grad)", extra=("lambd",))
+                    "((input > lambd || input < -lambd) ? grad : (ACC)0)", extra=("lambd",))
 _softshrink = _pair("softshrink", "(input > lambd ? input - lambd : input < -lambd ? input + lambd : input * 0)",
-                    "((input >= -lambd && input <= lambd) ? (ACC)0 : grad)", extra=("lambd",))
+                    "((input > lambd || input < -lambd) ? grad : (ACC)0)", extra=("lambd",))
 _threshold = _pair("threshold", "(input <= limit ? value : input)", "(input <= limit ? (ACC)0 : grad)", extra=("limit", "value"), dtypes=NUMBERS)
 
 
@@ -230,13 +231,13 @@ _gelu_tanh = _pair("gelu_tanh", f"0.5f * input * (1.0f + tanh({_U}))",
                    f"(1.0f + 3.0f * {_C} * input * input))", _gelu_tanh_second, grad_name="GeluBackward0")
 _silu = _pair("silu", "input / (1.0f + exp(-input))", f"grad * {_SIG} * (1.0f + input * (1.0f - {_SIG}))", _silu_second)
 _mish = _pair("mish", f"input * {_MT}",
-              f"grad * ({_MT} + input * (4.0f * {_MN} + 4.0f) / (({_MN} + 2.0f) * ({_MN} + 2.0f)) * {_SIG})", _mish_second)
+              f"grad * ({_MT} + input * (input < 20 ? (4.0f * {_MN} + 4.0f) / (({_MN} + 2.0f) * ({_MN} + 2.0f)) : (ACC)0) * {_SIG})", _mish_second)
 _softplus = _pair("softplus", "(input * beta > threshold ? input : log1p(exp(input * beta)) / beta)",
                   "(input * beta > threshold ? grad : grad / (1.0f + exp(-input * beta)))", _softplus_second, ("beta", "threshold"))
 _logsigmoid = _pair("log_sigmoid", "(input < 0 ? input : (ACC)0) - log1p(exp(-fabs(input)))", "grad / (1.0f + exp(input))",
                     lambda x: -(x.sigmoid() * (1 - x.sigmoid())))
 _ELU = ("(input <= 0 ? scale * alpha * expm1(input * input_scale) : scale * input)",
-        "(input <= 0 ? grad * scale * alpha * input_scale * exp(input * input_scale) : grad * scale)", _elu_second, ("alpha", "scale", "input_scale"))
+        "(input > 0 ? grad * scale : grad * scale * alpha * input_scale * exp(input * input_scale))", _elu_second, ("alpha", "scale", "input_scale"))
 _elu, _celu = _pair("elu", *_ELU), _pair("celu", *_ELU)
 
 

@@ -15,11 +15,11 @@ def _special(name, expr, vjp, doc="", **kw):
 
 
 def _slope_i1e(g, input, result):
-    return g * where(input == 0, 0.5, i0e(input) - result * (input.sign() + 1 / where(input == 0, 1.0, input)))
+    return g * where(input.abs() > 0, i0e(input) - result * (input.sign() + 1 / where(input == 0, 1.0, input)), 0.5)
 
 
 i0e = _special("i0e", "clnn_i0e(input)", lambda g, input, result: g * (i1e(input) - input.sign() * result), "``exp(-|x|) I0(x)``.")
-i1e = _special("i1e", "clnn_i1e(input)", _slope_i1e, "``exp(-|x|) I1(x)``.")
+i1e = _special("i1e", "(input == 0 ? (ACC)0 : clnn_i1e(input))", _slope_i1e, "``exp(-|x|) I1(x)``.")
 erfcx = _special("erfcx", "clnn_erfcx(input)", lambda g, input, result: g * (2 * input * result - 2 / math.sqrt(math.pi)),
                  "``exp(x^2) erfc(x)``, also where erfc underflows.")
 j0 = _special("bessel_j0", "clnn_j0(input)", lambda g, input: -g * j1(input), "Bessel function of the first kind, order 0.")

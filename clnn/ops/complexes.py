@@ -175,7 +175,9 @@ polar = elementwise("polar", "abs, angle", "c_polar(abs, angle)", result=_to_com
 
 _angle = elementwise("_angle", "input", "input", complex=("c_angle(input)", "real"), dtypes=dt.COMPLEXES, method=False, inplace=False,
                      vjp=dict(input=lambda g, input: where(input == 0, 0.0, input * 1j * (g / (input * input.conj()).real))))
-_angle.op.grad_name = "AngleBackward0"
+_angle_real = elementwise("_angle_real", "input", "(isnan(input) ? input : input < 0 ? (ACC)3.14159265358979324f : (ACC)0)", dtypes=dt.FLOATS, method=False,
+                          inplace=False, vjp=dict(input=lambda g: g * 0))
+_angle.op.grad_name = _angle_real.op.grad_name = "AngleBackward0"
 
 
 @composite("angle", complex=True, numpy=np.angle)
@@ -184,7 +186,7 @@ def angle(input):
     if input.dtype.is_complex:
         return _angle(input)
     if input.dtype.is_floating_point:
-        return where(input.isnan(), input, where(input < 0, math.pi, input.new_zeros(())))
+        return _angle_real(input)
     return where(input < 0, math.pi, 0.0)
 
 

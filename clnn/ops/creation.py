@@ -19,7 +19,7 @@ from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from ..core import dtype as dt
 from ..core.layout import strided
 from ..core.limits import check_fits, iinfo, no_room
-from ..core.shape import Size
+from ..core.shape import Size, flag
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Expr, Storage, constants
@@ -43,9 +43,11 @@ def as_size(size) -> Size:
     else:
         return Size(size)
     try:
+        if size and size[0].__class__ is bool:          # PyTorch looks at the first one
+            raise TypeError
         got = Size(index(s) for s in size)
     except TypeError:
-        bad = next(((i, s) for i, s in enumerate(size) if getattr(s, "ndim", 0) or not hasattr(s, "__index__")), (0, size))
+        bad = next(((i, s) for i, s in enumerate(size) if s.__class__ is bool or getattr(s, "ndim", 0) or not hasattr(s, "__index__")), (0, size))
         raise TypeError(f"a size must be a tuple of ints, but found element of type {type(bad[1]).__name__} at pos {bad[0]}") from None
     for s in got:
         if s < 0:
@@ -106,6 +108,7 @@ def _unwritten(t):
 
 def _done(t, requires_grad):
     if requires_grad:
+        flag("tensor", "requires_grad", requires_grad)
         if not t.dtype.differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True
@@ -125,8 +128,8 @@ def _real_row(name, dtype):
 
 
 def _steps(name, steps):
-    if isinstance(steps, float):
-        raise TypeError(f"{name}(): argument 'steps' (position 3) must be int, not float")
+    if isinstance(steps, (float, bool)):
+        raise TypeError(f"{name}(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
     return int(steps)
 
 

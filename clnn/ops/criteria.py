@@ -157,7 +157,7 @@ _bce = elementwise("_bce", "input, target", "(target - 1.0f) * fmax(log1p(-input
                    vjp=dict(input=_bce_grad, target=lambda g, input: g * ((1 - input).log().clamp_min(-100) - input.log().clamp_min(-100))))
 _bce_target = elementwise("_bce_target", "target", "target", method=False, inplace=False, gradcheck=False, dtypes=dt.FLOATS,
                           vjp=dict(target=lambda g: g), **_unit("target"))
-_bce_logits = elementwise("_bce_logits", "input, target", "fmax(input, (ACC)0) - input * target + log1p(exp(-fabs(input)))", method=False,
+_bce_logits = elementwise("_bce_logits", "input, target", "(1 - target) * input + (input < 0 ? -input : (ACC)0) + log1p(exp(-fabs(input)))", method=False,
                           inplace=False, gradcheck=False, dtypes=dt.FLOATS,
                           vjp=dict(input=lambda g, input, target: g * (input.sigmoid() - target), target=lambda g, input: -g * input))
 _bce.op.grad_name, _bce_logits.op.grad_name = "BinaryCrossEntropyBackward0", "BinaryCrossEntropyWithLogitsBackward0"

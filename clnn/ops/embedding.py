@@ -7,7 +7,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import no_grad
 from .._tensor.writing import write
 from ..core import dtype as dt
-from ..core.shape import Size
+from ..core.shape import Size, whole
 from ..graph.op import REGISTRY
 from . import _bags, _scatter
 from .creation import arange
@@ -78,7 +78,7 @@ def _check(name, input, weight):
 def _padding(name, padding_idx, rows):
     if padding_idx is None:
         return -1
-    if not -rows <= padding_idx < rows:
+    if not -rows <= whole(padding_idx) < rows:
         if name == "embedding_bag":
             raise RuntimeError(f"padding_idx must be within the number of embeddings, {-rows} through {rows - 1}, but got {padding_idx}")
         raise AssertionError(f"Padding_idx must be within num_embeddings ({name}: padding_idx={padding_idx}, num_embeddings={rows})")

@@ -13,7 +13,7 @@ from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from .._tensor.writing import bump
 from ..core import dtype as dt
-from ..core.shape import Size
+from ..core.shape import Size, wrap_dim
 from ..core.warn import warn
 from ..graph.op import REGISTRY
 from . import creation
@@ -48,8 +48,8 @@ def logaddexp2(input, other):
 
 i0 = elementwise("i0", "input", "clnn_i0(input)", result="float", vjp=dict(input=lambda g, input: g * _i1(input)),
                  doc="Modified Bessel function of the first kind, order 0.")
-_i1 = elementwise("_i1", "input", "clnn_i1(input)", result="float", method=False, inplace=False,
-                  vjp=dict(input=lambda g, input, result: g * where(input == 0, 0.5, i0(input) - result / where(input == 0, 1.0, input))))
+_i1 = elementwise("_i1", "input", "(input == 0 ? (ACC)0 : clnn_i1(input))", result="float", method=False, inplace=False,
+                  vjp=dict(input=lambda g, input, result: g * where(input.abs() > 0, i0(input) - result / where(input == 0, 1.0, input), 0.5)))
 _i1.op.grad_name = "SpecialI1Backward0"
 
 _entr = elementwise("_entr", "input", "(isnan(input) ? input : input > 0 ? -input * log(input) : input == 0 ? (ACC)0 : (ACC)-INFINITY)", result="float", method=False,
@@ -130,7 +130,7 @@ def renorm(self, p, dim, maxnorm, *, out=None):
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    r = _renorm(self, p, dim, maxnorm)
+    r = _renorm(self, p, wrap_dim(dim, self.ndim), maxnorm)
     if out is not None and out.dtype is not r.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(out.dtype)} instead")
     return set_out(out, r, (self,))

@@ -13,6 +13,7 @@ from .._tensor.grad_mode import state
 from .._tensor.return_types import named
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core.shape import whole
 from . import _factors, _groups, _lanes, _small
 from ._factors import ILL_DEFINED, INDEFINITE, SINGULAR, UNSOLVED, raise_where, refuse_phase
 from .creation import arange, eye, zeros
@@ -388,7 +389,7 @@ def tensorsolve(input, other, dims=None):
 def vander(x, N=None):
     """Vandermonde matrices: the powers 0 ... N - 1 of the elements of ``x`` as columns."""
     x = x if x.shape else x.unsqueeze(0)
-    n = x.shape[-1] if N is None else N
+    n = x.shape[-1] if N is None else whole(N)
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
     ones = x.new_ones((*x.shape, 1))

@@ -174,7 +174,7 @@ def pixel_unshuffle(input, downscale_factor):
     Raises:
         RuntimeError: fewer than 3 dimensions, or sizes that ``r`` does not divide.
     """
-    r = int(downscale_factor)
+    r = whole(downscale_factor)
     if input.ndim < 3:
         raise RuntimeError(f"pixel_unshuffle expects input to have at least 3 dimensions, but got input with {input.ndim} dimension(s)")
     if r <= 0:

@@ -9,6 +9,7 @@ from .._tensor.declare import composite, elementwise
 from .._tensor.tensor import Tensor
 from .._tensor.underived import UNDERIVED, underived
 from ..core import dtype as dt
+from ..core.shape import whole
 from ..core.limits import finfo
 from ..graph.op import REGISTRY
 from .arithmetic import lasting
@@ -123,6 +124,7 @@ def round(input, *, decimals=0):
     """To the nearest integer (ties to even), or to ``decimals`` places."""
     if decimals == 0:
         return _round(input)
+    decimals = whole(decimals)
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"round" with decimals not implemented for \'{dt.SPOKEN[input.dtype.name]}\'')
     scale = 10.0 ** decimals

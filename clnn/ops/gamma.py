@@ -11,6 +11,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor
 from .._tensor.underived import UNDERIVED, underived
 from ..core import dtype as dt
+from ..core.shape import whole
 from ..core.limits import finfo
 from .functions import digamma, lgamma
 from .random import _stream, by_rejection, in_sequence
@@ -50,7 +51,7 @@ def mvlgamma(input, p):
 @composite("polygamma", method=False)
 def polygamma(n, input):
     """The n-th derivative of digamma: ``(-1)^(n + 1) n! zeta(n + 1, input)``."""
-    if n < 0:
+    if whole(n) < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n < 3:
         from ..graph.op import REGISTRY

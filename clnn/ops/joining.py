@@ -15,7 +15,7 @@ from .._tensor.interop import from_array
 from .._tensor.tensor import Tensor, empty, make_view
 from ..core import dtype as dt
 from ..core import native
-from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, wrap_dim
+from ..core.shape import Size, collapse, contiguous_strides, is_contiguous, view_strides, whole, wrap_dim
 from ..core.symbols import memo
 from ..core.warn import first_time, warn
 from ..graph import fuse
@@ -444,7 +444,7 @@ def combinations(input, r=2, with_replacement=False):
     """All choices of ``r`` elements of a vector, in order, one per row."""
     if len(input.shape) != 1:
         raise RuntimeError("Expect a 1D vector, but got shape " + str(list(input.shape)))
-    if r < 0:
+    if whole(r) < 0:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return input[:0]

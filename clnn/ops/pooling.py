@@ -13,6 +13,7 @@ from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core.shape import whole
 from ..core.symbols import memo
 from ..graph.fuse import work_group
 from ..graph.op import REGISTRY
@@ -26,9 +27,9 @@ _AXES = ("D", "H", "W")
 
 def ntuple(value, n, what="value"):
     """``value`` as n ints; one number stands for all."""
-    if isinstance(value, (int, np.integer)):
-        return (int(value),) * n
-    value = tuple(int(v) for v in value)
+    if not isinstance(value, (tuple, list)):
+        return (whole(value),) * n
+    value = tuple([whole(v) for v in value])
     if len(value) == 1:
         return value * n
     if len(value) != n:
@@ -362,7 +363,7 @@ def _adaptive_window(name, input, nd, output_size):
     if len(given) != nd:
         what = "(): internal error: output_size.size()" if "max" in name else ": output_size"
         raise RuntimeError(f"{name}{what} must be {nd}")
-    out = tuple(s if o is None else int(o) for s, o in zip(sizes, given))
+    out = tuple(s if o is None else whole(o) for s, o in zip(sizes, given))
     if any(o < 0 for o in out):
         raise RuntimeError(f"{name}: elements of output_size must be greater than or equal to 0 but received {out}")
     shape = tuple(input.shape[:input.ndim - nd]) + out

@@ -11,7 +11,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor
 from ..core.layout import contiguous_format
-from ..core.shape import broadcast_shapes, wrap_dim
+from ..core.shape import broadcast_shapes, whole, wrap_dim
 from ..core.symbols import memo
 from ..core.warn import warn
 from .joining import cat, stack
@@ -125,6 +125,8 @@ def tensordot(a, b, dims=2):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         dims = (list(range(-dims, 0)), list(range(dims)))
+    if not isinstance(dims, (list, tuple)):
+        raise RuntimeError(f"tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got dims={dims}")
     da, db = ([wrap_dim(int(d), len(t.shape)) for d in (ds if isinstance(ds, (list, tuple)) else [ds])] for t, ds in zip((a, b), dims))
     if len(da) != len(db):
         raise RuntimeError(f"both dimension lists should have same length, got {da} and {db}")
@@ -413,6 +415,7 @@ def chain_matmul(*matrices):
 def matrix_power(input, n):
     """``n``-th power of square matrices (of the inverse when negative), by repeated squaring."""
     from .linalg import inv, square
+    n = whole(n)
     square("linalg.matrix_power", input)
     if n == 0:
         from .creation import eye

@@ -175,7 +175,7 @@ def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
         return tensor(np.repeat(np.arange(counts.size), counts), device=input.device)
     x = input.reshape(-1) if dim is None else input
     d = wrap_dim(dim or 0, len(x.shape))
-    if isinstance(repeats, Tensor) and repeats._numel == 1 or isinstance(repeats, np.integer) or isinstance(repeats, np.ndarray) and not repeats.ndim:
+    if isinstance(repeats, Tensor) and repeats._numel == 1 or isinstance(repeats, (np.integer, float, bool)) or isinstance(repeats, np.ndarray) and not repeats.ndim:
         repeats = whole(repeats)
     if isinstance(repeats, int):
         if repeats < 0:

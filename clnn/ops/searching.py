@@ -15,7 +15,7 @@ from .._tensor.repeat import repeated
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import Size, whole, wrap_dim
+from ..core.shape import Size, flag, whole, wrap_dim
 from . import _radix, _scatter, _tiles
 from .creation import arange, filled, linspace, tensor
 from .indexing import _deliver, _index_rows, _values
@@ -144,7 +144,7 @@ def nonzero(input, *, as_tuple=False, out=None):
         tensor([[1],
                 [3]])
     """
-    if as_tuple:
+    if flag("nonzero", "as_tuple", as_tuple):
         if out is not None:
             raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
         x = input.reshape(1) if not input.shape else input
@@ -340,6 +340,8 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
         right: after equal elements instead of before (``side='right'`` is the same).
         sorter: the permutation that sorts ``sorted_sequence``, if it is not sorted itself.
     """
+    if right.__class__ is not bool:
+        flag("searchsorted", "right", right)
     if side not in (None, "left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}".replace("torch.", ""))
     if side == "left" and right:

@@ -13,7 +13,7 @@ from .._tensor.refusals import spoken
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import Size, whole, wrap_dim
+from ..core.shape import Size, flag, whole, wrap_dim
 from . import _radix, _tiles
 from .arithmetic import lerp
 from .creation import filled
@@ -81,14 +81,14 @@ def sort(input, dim=-1, descending=False, stable=False, *, out=None):
         tensor([1, 2, 0])
     """
     d = wrap_dim(dim, len(input.shape))
-    return _deliver(named("sort", "values", "indices")(_sort(input, d, bool(descending), input.shape)), out)
+    return _deliver(named("sort", "values", "indices")(_sort(input, d, flag("sort", "descending", descending), input.shape)), out)
 
 
 @composite("argsort", numpy=lambda *a, **k: _np_sort(*a, **k)[1], samples=lambda: [
     ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True))])
 def argsort(input, dim=-1, descending=False, stable=False):
     """The positions that sort ``input`` along ``dim``."""
-    return _sort(input.detach(), wrap_dim(dim, len(input.shape)), bool(descending), input.shape)[1]
+    return _sort(input.detach(), wrap_dim(dim, len(input.shape)), flag("sort", "descending", descending), input.shape)[1]
 
 
 @composite("msort", repeat="ready small", numpy=lambda x: np.sort(x, 0), samples=lambda: [((_values(5, 3),), {})])
@@ -138,7 +138,7 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     d, k = wrap_dim(dim, len(input.shape)), whole(k)
     if not 0 <= k <= (input.shape[d] if input.shape else 1):
         raise RuntimeError("selected index k out of range")
-    return _deliver(named("topk", "values", "indices")(_topk(input, d, k, bool(largest), input.shape)), out)
+    return _deliver(named("topk", "values", "indices")(_topk(input, d, k, flag("topk", "largest", largest), input.shape)), out)
 
 
 # -- one of a row ---------------------------------------------------------------------------------------------------------------------------

@@ -156,7 +156,7 @@ def tensor_split(input, indices_or_sections, dim=0):
     size = input.shape[d]
     cuts = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
     if isinstance(cuts, int):
-        if cuts <= 0:
+        if whole(cuts) <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
         base, extra = divmod(size, cuts)
         return _pieces("Slice", input, d, [base + (i < extra) for i in range(cuts)])

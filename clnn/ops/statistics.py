@@ -6,6 +6,7 @@ import numpy as np
 from .._tensor.declare import composite
 from .._tensor.inplace import type_name
 from ..core import dtype as dt
+from ..core.shape import whole
 from .complexes import complex_, real
 from .linalg import _REAL
 from .matmul import matmul
@@ -31,6 +32,7 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     for w, what, integral in ((fweights, "fweights", True), (aweights, "aweights", False)):
         if w is not None:
             _check_weights(w, what, integral, input.shape[-1] if input.shape else 1)
+    correction = whole(correction)
     x = input if input.dtype.differentiable else input.to(dt.float_default())
     x = x if len(x.shape) == 2 else x.reshape(1, -1)
     n = x.shape[1]

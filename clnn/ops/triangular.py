@@ -72,7 +72,7 @@ def triu(input, diagonal=0):
 
 def _index_row(name, dtype, row, col):
     for what, size in (("row", row), ("column", col)):
-        if size < 0:
+        if whole(size) < 0:
             raise RuntimeError(f"{what} must be non-negative, got{size}")
     row = dt.as_dtype(dtype)
     if row not in (dt.int32, dt.int64):

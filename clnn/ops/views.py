@@ -358,7 +358,7 @@ def as_strided(input, size, stride, storage_offset=None):
     if len(size) != len(stride):
         raise RuntimeError("mismatch in length of strides and shape")
     size, stride = _numbers(size), _numbers(stride)
-    offset = input._offset if storage_offset is None else int(storage_offset)
+    offset = input._offset if storage_offset is None else whole(storage_offset)
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
     if offset < 0 or any(n < 0 for n in size):
