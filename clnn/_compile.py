@@ -228,7 +228,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
         >>> [float(step(clnn.ones(3))) for _ in range(4)]
         [9.0, 9.0, 9.0, 9.0]
     """
-    _check_options(backend, mode, options)
+    _check_options(backend, mode, options, dynamic)
     if model is None:
         return functools.partial(compile, backend=backend, disable=disable)
     if disable:
@@ -243,24 +243,25 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
     return optimized_module()(model, kind=kind) if isinstance(model, Module) else kind(model)
 
 
-class InvalidBackend(RuntimeError):
-    """The name of a backend that does not exist."""
-
-    def __init__(self, name):
-        super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.".replace("torch.", "clnn."))
-
-
 BACKENDS = frozenset("""replay inductor cudagraphs openxla tvm eager eager_noexcept eager_debug pre_dispatch_eager aot_eager aot_eager_decomp_partition
                         aot_eager_default_partitioner aot_ts torchxla_trace_once onnxrt ts""".split())
 MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
-def _check_options(backend, mode, options):
+def _check_options(backend, mode, options, dynamic):
     if mode is not None and options is not None:
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if isinstance(backend, str) and backend not in BACKENDS:
+        from ._dynamo_exc import InvalidBackend
         raise InvalidBackend(backend)
-    if mode is not None and mode not in MODES:
+    if dynamic is not None and not isinstance(dynamic, bool):
+        raise AssertionError(f"Expected enable to be a bool, got {type(dynamic)}")
+    if backend not in ("replay", "inductor"):                  # the others have neither, and do not mind
+        return
+    if options is not None:
+        from ._inductor import check_options
+        check_options(options)
+    if mode and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
 
 

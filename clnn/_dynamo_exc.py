@@ -15,6 +15,15 @@ def _kind(name, base=TorchDynamoException):
 InternalTorchDynamoError, ResetRequired, RestartAnalysis, ShortenTraceback, SkipFrame, TorchRuntimeError, UncapturedHigherOrderOpError, Unsupported = map(
     _kind, "InternalTorchDynamoError ResetRequired RestartAnalysis ShortenTraceback SkipFrame TorchRuntimeError UncapturedHigherOrderOpError Unsupported".split())
 BackendCompilerFailed = _kind("BackendCompilerFailed", ShortenTraceback)
+
+
+class InvalidBackend(TorchDynamoException):
+    """The name of a backend that does not exist."""
+
+    def __init__(self, name):
+        super().__init__(f"Invalid backend: {name!r}, see `torch._dynamo.list_backends()` for available backends.".replace("torch.", "clnn."))
+
+
 UserErrorType = enum.Enum("UserErrorType", "DYNAMIC_CONTROL_FLOW ANTI_PATTERN STANDARD_LIBRARY CONSTRAINT_VIOLATION DYNAMIC_DIM INVALID_INPUT INVALID_OUTPUT "
                           "UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS", module=__name__)
 

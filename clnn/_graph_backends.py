@@ -56,7 +56,12 @@ class Backed:
         except Exception as exc:        # whatever a program does with a stand-in for a tensor
             warnings.warn(f"clnn.compile: the function runs as written, as it has no graph: {type(exc).__name__}: {exc}", stacklevel=4)
             return None, ()
-        return self.backend(graph, tensors), structure
+        try:
+            return self.backend(graph, tensors), structure
+        except Exception as exc:
+            from ._dynamo_exc import BackendCompilerFailed
+            name = getattr(self.backend, "__name__", repr(self.backend))
+            raise BackendCompilerFailed(f"backend={name!r} raised:\n{type(exc).__name__}: {exc}") from exc
 
     def _root(self, flat, count):
         """What is traced: a function of ``count`` tensors, or the module with such a forward pass."""

@@ -290,6 +290,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
                            f"3 tensors, tangents also must be. Got primals with structure {tree_flatten(primals)[1]} and tangents with structure "
                            f"{tree_flatten(tangents)[1]}")
     for p, t in zip(tree_leaves(primals), given):
+        if not t.dtype.differentiable:
+            raise ValueError(f"Expected tangent to be floating point or complex, but got: {t.dtype}")
         if p.shape != t.shape:
             raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor "
                                f"is of size {list(p.shape)} while the given forward gradient is of size {list(t.shape)}.")

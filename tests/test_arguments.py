@@ -57,6 +57,12 @@ REFUSED = {
     "softmax out of another dtype": lambda t: t.softmax(t.ones(2), 0, out=t.zeros(2, dtype=t.float64)),
     "take out of another dtype": lambda t: t.take(t.ones(2), t.tensor([0]), out=t.zeros(1, dtype=t.float64)),
     "cat out of another dtype": lambda t: t.cat([t.ones(2)], out=t.zeros(2, dtype=t.int32)),
+    "clamp out of another dtype": lambda t: t.clamp(t.ones(2), 0, 1, out=t.zeros(2, dtype=t.float64)),
+    "list as out": lambda t: t.add(t.ones(2), 1, out=[t.ones(2)]), "numbers as out": lambda t: t.matmul(t.ones(2, 2), t.ones(2), out=[1.0, 2.0]),
+    "take_along_dim out of itself": lambda t: (lambda x: t.take_along_dim(x, t.tensor([0, 0]), 0, out=x))(t.ones(2)),
+    "gamma of half": lambda t: t._standard_gamma(t.ones(2, dtype=t.float16)), "gamma of integers": lambda t: t._standard_gamma(t.ones(2, dtype=t.int64)),
+    "poisson of integers": lambda t: t.poisson(t.ones(2, dtype=t.int64)), "tangents of integers": lambda t: t.func.jvp(t.sin, (t.ones(2),), (t.ones(2).long(),)),
+    "lengths in rows": lambda t: t.nn.utils.rnn.pack_padded_sequence(t.ones(2, 3), t.tensor([[3, 2]]), batch_first=True),
     "sort out of another dtype": lambda t: t.sort(t.ones(2), out=(t.zeros(2, dtype=t.float64), t.zeros(2, dtype=t.int64))),
     "renorm out of another dtype": lambda t: t.renorm(t.ones(2, 2), 2, 0, 1.0, out=t.zeros(2, 2, dtype=t.float64)),
     "no shape with an open size": lambda t: t.ones(1).reshape(0, -1),
@@ -254,3 +260,36 @@ def test_memory_that_nothing_wrote_is_filled_under_deterministic_algorithms():
             lib.utils.deterministic.fill_uninitialized_memory = True
         shown.append(str([(m.tolist(), m.stride()) for m in made]))
     assert shown[0] == shown[1]
+
+
+def test_functional_takes_a_stack_level_by_place():
+    for name in ("softmax", "log_softmax", "softmin"):
+        got, want = (getattr(lib.nn.functional, name)(lib.arange(6.0).view(2, 3), 1, 3).tolist() for lib in (clnn, torch))
+        np.testing.assert_allclose(got, want, 1e-6)
+
+
+@pytest.mark.parametrize("sorted_", [True, False])
+def test_lengths_beyond_the_input(sorted_):
+    """PyTorch packs what there is."""
+    packed = [lib.nn.utils.rnn.pack_padded_sequence(lib.arange(6.0).view(2, 3, 1), [5, 4] if sorted_ else [2, 4], True, sorted_) for lib in (clnn, torch)]
+    assert packed[0].data.tolist() == packed[1].data.tolist() and packed[0].batch_sizes.tolist() == packed[1].batch_sizes.tolist()
+
+
+@pytest.mark.parametrize("equation, shapes", [("ij,jk->ik", [(2, 1), (1, 3)]), ("bi,bi->b", [(1, 1), (1, 1)]), ("i,i->", [(1,), (1,)]), ("ij,jk->ik", [(2, 3), (1, 4)]),
+                                              ("ij,jk,kl->il", [(2, 3), (3, 1), (1, 2)]), ("ij,j->i", [(2, 3), (3,)]), ("bij,bjk->bik", [(2, 1, 3), (2, 3, 1)])])
+def test_einsum_over_single_elements(equation, shapes):
+    """No matrix product, so that autocast leaves their dtype."""
+    got = []
+    for lib in (clnn, torch):
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            r = lib.einsum(equation, *[lib.linspace(-1, 2, int(np.prod(s))).reshape(s) for s in shapes])
+        got.append((str(r.dtype).split(".")[1], tuple(r.shape), pytest.approx(r.float().flatten().tolist(), rel=1e-2)))
+    assert got[0][:2] == got[1][:2] and got[0][2].expected == got[1][2]
+
+
+@pytest.mark.parametrize("call", [lambda x: x.sort(1), lambda x: x.sort(-1, descending=True), lambda x: (x.argsort(0),), lambda x: (x.msort(),),
+                                  lambda x: (x.index_fill(1, (x[0, :1, 0, 0] * 0).long(), 2.0),)])
+def test_results_lie_as_the_operand(call):
+    for view in (lambda x: x.permute(1, 0, 3, 2), lambda x: x.transpose(0, 3), lambda x: x.permute(0, 3, 1, 2), lambda x: x[:, ::2], lambda x: x[:1].expand(2, 3, 4, 5)):
+        got, want = ([(r.stride(), r.tolist()) for r in call(view((lib.arange(120.0) * 7 % 121).view(2, 3, 4, 5)))] for lib in (clnn, torch))
+        assert got == want

@@ -75,6 +75,9 @@ CALLS = {
     "coins of integers": lambda t: t.bernoulli(t.ones(1, dtype=t.int64)), "deviation": lambda t: t.zeros(2).normal_(0, -1),
     "permutation": lambda t: t.randperm(-1), "triangle": lambda t: t.linalg.eigvalsh(t.eye(2), UPLO="X"), "lower": lambda t: t.linalg.eigvalsh(t.eye(2), UPLO="l"),
     "mode": lambda t: t.compile(lambda x: x, mode="nonsense")(t.ones(1)), "backend": lambda t: t.compile(lambda x: x, backend="nonsense"),
+    "option": lambda t: t.compile(lambda x: x, options={"max_autotun": True}),
+    "option of triton": lambda t: t.compile(lambda x: x, options={"triton": True}), "no flag": lambda t: t.compile(lambda x: x, options={"max-autotune": "x"}),
+    "dynamic": lambda t: t.compile(lambda x: x, dynamic=1), "mode of eager": lambda t: t.compile(lambda x: x, backend="eager", mode="nonsense")(t.ones(1)),
     "mode and options": lambda t: t.compile(lambda x: x, mode="default", options={"trace.enabled": True})(t.ones(1))}
 
 CALLS.update({                                                   # operands that do not fit each other

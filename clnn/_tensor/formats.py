@@ -134,6 +134,20 @@ def inside(format, tensors, dim, fn):
     return with_strides(r, tuple(strides))
 
 
+def as_it_lies(t, dim, fn):
+    """``fn(t, dim)``, fresh dense tensors in the shape of ``t``, which lie in memory as a copy of ``t`` would; without history."""
+    strides = None if t._dense else preserved(t)
+    if strides is None:
+        return fn(t, dim)
+    from .dispatch import _permuted
+    order = by_stride(t.shape, strides)
+    results = fn(_permuted(t, t.shape, order), order.index(dim))
+    for r in results:
+        r.shape = Size(t.shape)
+        with_strides(r, strides)
+    return results
+
+
 def with_strides(t, strides):
     """The fresh dense tensor ``t``, whose order of elements in memory does not matter, with other dense strides (None: as it is)."""
     if strides is not None:

@@ -450,6 +450,8 @@ def set_out(out, result, inputs=()):
     if out is None:
         return result
     if isinstance(out, (tuple, list)):
+        if isinstance(result, Tensor):
+            raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
         for o, r in zip(out, result):
             if r.dtype is dt.int64 is not o.dtype:
                 raise RuntimeError(f"Expected out tensor to have dtype long int, but got {dt.IN_C.get(o.dtype.name, o.dtype.name)} instead")

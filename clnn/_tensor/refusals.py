@@ -37,9 +37,9 @@ EXACT = frozenset("""abs addbmm addmm addmv all aminmax any amax amin argmax arg
                      nonzero norm qr scatter_add scatter_reduce searchsorted slogdet svd take_along_dim tensordot tril triu vdot
                      avg_pool2d avg_pool3d complex conj_physical float_power frexp gelu hardshrink histc histogram index_add index_copy index_reduce
                      index_select isneginf isposinf log_softmax logsigmoid lu_unpack nan_to_num nanquantile narrow_copy neg ormqr polar quantile
-                     round scatter sgn sign signbit slice_scatter softmax softplus softshrink take triangular_solve trunc where""".split())
+                     round scatter sgn sign signbit clamp slice_scatter softmax softplus softshrink take triangular_solve trunc where""".split())
 # How PyTorch's operators say so, where they have words of their own.
-_WORDS = {"Found dtype {out} but expected {own}": "abs ceil conj_physical fix floor frac neg round sgn sign trunc",
+_WORDS = {"Found dtype {out} but expected {own}": "abs ceil clamp conj_physical fix floor frac neg round sgn sign trunc",
           "{op} does not support non-boolean outputs.": "isneginf isposinf signbit",
           "{op} only supports bool tensor for result, got: {out}": "all any",
           "{op}(): self and result must have the same scalar type": "index_select masked_select",
@@ -54,7 +54,7 @@ _WORDS = {"Found dtype {out} but expected {own}": "abs ceil conj_physical fix fl
           "the output given to {op} has dtype {out} but the operation's result requires dtype {own}": "float_power"}
 _WORDS = {name: words for words, names in _WORDS.items() for name in names.split()}
 # Of these, whose elements do not lie where they were read: ``out=`` may not be an operand.
-MOVED = frozenset("gather index_add index_select masked_select take".split())
+MOVED = frozenset("gather index_add index_select masked_select take take_along_dim".split())
 _KINDS = {dt.bool_: "bool", dt.int64: "int"}
 
 
@@ -172,7 +172,7 @@ def _check_types(name, typed, args, kwargs):
             value = kwargs[param]
         else:
             continue
-        if value.__class__ is not bool if flag else value.__class__ in _NO_COUNT:
+        if value.__class__ is not bool and value is not None if flag else value.__class__ in _NO_COUNT:
             raise TypeError(f"{name.lstrip('_')}(): argument '{param}' must be {'bool' if flag else 'int'}, not {type(value).__name__}")
 
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
-from .._tensor.inplace import apply_inplace, mark
+from .._tensor.inplace import apply_inplace, mark, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor
 from .._tensor.underived import UNDERIVED, underived
@@ -90,8 +90,8 @@ def standard_gamma(input, generator=None):
 
     Figurnov, Mohamed & Mnih, "Implicit Reparameterization Gradients", 2018.
     """
-    if not input.dtype.is_floating_point:
-        raise RuntimeError(f"_standard_gamma: expected a float tensor, got {input.dtype}")
+    if not input.dtype.is_floating_point or input.dtype.itemsize == 2 and input._storage.device.is_cpu:
+        raise NotImplementedError(f'"gamma_cpu" not implemented for \'{type_name(input.dtype)}\'')
     if not input._dense:
         input = input.contiguous()
     device = input._storage.device

@@ -280,6 +280,14 @@ def _in_memory(labels, operands, sizes):
     return order[::-1]
 
 
+def _without(x, labels, gone):
+    """``x`` summed over some labels; those of size 1 are dropped."""
+    at = [i for i, c in enumerate(labels) if c in gone and x.shape[i] != 1]
+    if at:
+        x, labels = x.sum(at), [c for i, c in enumerate(labels) if i not in at]
+    return x.reshape(*[n for c, n in zip(labels, x.shape) if c not in gone]), [c for c in labels if c not in gone]
+
+
 def _contract(a, la, b, lb, keep, sizes, result):
     """Sum of products of two operands over the labels that neither the result nor later operands need."""
     alone_a, alone_b = ([i for i, c in enumerate(mine) if c not in other and c not in keep] for mine, other in ((la, lb), (lb, la)))
@@ -287,6 +295,9 @@ def _contract(a, la, b, lb, keep, sizes, result):
         a, la = a.sum(alone_a), [c for i, c in enumerate(la) if i not in alone_a]
     if alone_b:
         b, lb = b.sum(alone_b), [c for i, c in enumerate(lb) if i not in alone_b]
+    single = [c for c in la if c in lb and c not in keep and 1 in (a.shape[la.index(c)], b.shape[lb.index(c)])]
+    if single:                              # nothing is left to sum there: as in PyTorch, no matrix product for them
+        (a, la), (b, lb) = _without(a, la, single), _without(b, lb, single)
     both = [c for c in la if c in lb]
     batch, summed = [c for c in both if c in keep], [c for c in both if c not in keep]
     only_a, only_b = [c for c in la if c not in lb], [c for c in lb if c not in la]

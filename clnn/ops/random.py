@@ -452,6 +452,8 @@ def _host_generator(generator, count):
 @composite("poisson")
 def poisson(input, generator=None):
     """Poisson numbers with the rate that each element gives (drawn on the host)."""
+    if not input.dtype.is_floating_point:
+        raise NotImplementedError(f'"poisson_cpu" not implemented for \'{type_name(input.dtype)}\'')
     rates = read(input.detach()).astype(np.float64)
     if not (rates >= 0).all():
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")

@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 
+from .._tensor import formats
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import broadcast, plain
 from .._tensor.indexing import tracked
@@ -136,6 +137,15 @@ def index_copy(input, dim, index, source, *, out=None):
            numpy=lambda x, dim, index, v: _np_index_copy(x, dim, index, np.full(x.shape[:dim] + (len(index),) + x.shape[dim + 1:], v, x.dtype)))
 def index_fill(input, dim, index, value):
     """``input`` with ``value`` in the rows of dimension ``dim`` that ``index`` names."""
+    strides = None if input._dense else formats.preserved(input)
+    if strides is not None:                                         # the result lies as the input does
+        order = formats.by_stride(input.shape, strides)
+        r = _filled_rows(input.permute(order), order.index(wrap_dim(dim, len(order))), index, value)
+        return r.permute([order.index(d) for d in range(len(order))])
+    return _filled_rows(input, dim, index, value)
+
+
+def _filled_rows(input, dim, index, value):
     x, d, index, s = _prepare_rows("index_fill", input, dim, index, 0 if isinstance(value, Tensor) else value)
     if isinstance(value, Tensor):
         if value.shape:

@@ -147,7 +147,7 @@ def _prepared(name, input, dim, dtype):
     if dim is None:
         warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
         dim = 0 if input.ndim in (0, 1, 3) else 1
-    if dtype is not None:
+    if dtype is not None and dtype.__class__ is not int:       # by place, a number is functional's _stacklevel
         input = input.to(dt.as_dtype(dtype))
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'; it takes float tensors (give dtype=)")

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 
+from .._tensor import formats
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import set_out
@@ -47,9 +48,11 @@ _picked = dict(input=lambda g, shape, dim, indices: _to_places(g, shape, dim, in
 
 @kernel("_sort", method=False, repeat="whole", outputs=("values", "indices"), vjp=_picked)
 def _sort(input, dim, descending, shape):
-    x, rows, length = _rows(input, dim)
-    values, indices = _radix.sort_rows(x, rows, length, descending)
-    return _back(values, input, dim), _back(indices, input, dim)
+    def sorted_along(input, dim):
+        x, rows, length = _rows(input, dim)
+        values, indices = _radix.sort_rows(x, rows, length, descending)
+        return _back(values, input, dim), _back(indices, input, dim)
+    return sorted_along(input, dim) if input._dense else formats.as_it_lies(input, dim, sorted_along)
 
 
 _sort.op.grad_name = "SortBackward0"

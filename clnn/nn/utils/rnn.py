@@ -4,6 +4,7 @@ from collections import namedtuple
 import numpy as np
 
 import clnn
+from clnn._tensor.inplace import type_name
 from clnn._tensor.tensor import Tensor
 from clnn.ops._batches import known
 
@@ -138,6 +139,8 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         >>> nn.utils.rnn.pack_padded_sequence(x, [2, 1], batch_first=True).data
         tensor([1, 3, 2])
     """
+    if isinstance(lengths, Tensor) and lengths.ndim != 1:
+        raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D {lengths.device.type} {type_name(lengths.dtype)} tensor")
     lengths = _as_list(lengths)
     if not input.numel():
         raise RuntimeError("Cannot pack empty tensors.")
@@ -156,12 +159,10 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     if ranked[-1] <= 0:
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
     steps = input.shape[1 if batch_first else 0]
-    if ranked[0] > steps:
-        raise RuntimeError(f"Expected the longest of `lengths` to be at most the {steps} steps of the input, but got {ranked[0]}")
     there = ranked > np.arange(ranked[0])[:, None]
     # One gather of the elements where they lie.
     step, element = (1, steps) if batch_first else (batch, 1)
-    positions = (np.arange(ranked[0])[:, None] * step + order * element)[there]
+    positions = (np.arange(ranked[0])[:, None] * step + order * element)[:steps][there[:steps]]        # PyTorch does not mind lengths beyond the input
     data = input.reshape(-1, *input.shape[2:]).index_select(0, clnn.tensor(positions, device=input.device))
     return PackedSequence(data, clnn.tensor(there.sum(1)), sorted_indices, unsorted_indices)
 
