@@ -18,7 +18,6 @@ from bare import DEVICES, kernel, upload
 
 import clnn
 from clnn.core import dtype as dt
-from clnn.core.config import config
 from clnn.core.errors import DeviceError, KernelBuildError, LaunchError, OutOfMemoryError
 from clnn.runtime import diskcache, drivers, icd, launch as launch_module, memory, program, templates
 from clnn.runtime.device import default_device, get_device, list_devices
@@ -544,16 +543,15 @@ def test_an_interrupt_leaves_what_waits(dev, tmp_path, monkeypatch, where):
 
 
 def test_an_interrupt_after_a_launch_waits_for_it(dev, monkeypatch):
-    buf = upload(dev, np.ones(16, np.float32))
+    buf, finished = upload(dev, np.ones(16, np.float32)), []
     ready = dev.kernel_from_source("__kernel void k(__global float* x) { x[get_global_id(0)] = x[get_global_id(0)] * 5 + 1; }", "k")
     launch(dev, ready, (16,), (16,), buf)
     dev.synchronize()
-    finished = []
 
     def interrupted(queue, *args, enqueue=launch_module._enqueue):
         finished.append(enqueue(queue, *args))
         raise KeyboardInterrupt
-    monkeypatch.setattr(config, "direct", False)
+    monkeypatch.setattr("clnn.core.config.config.direct", False)
     monkeypatch.setattr(launch_module, "_enqueue", interrupted)
     with pytest.raises(KeyboardInterrupt):
         launch(dev, ready, (16,), (16,), buf)
