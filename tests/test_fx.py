@@ -163,6 +163,8 @@ def test_own_tracers_and_wrapped_functions():
     graph = tracer.trace(model, concrete_args={"flag": True})
     assert [n.target for n in graph.nodes if n.op == "call_module"] == ["seq"]
     assert fx.GraphModule(model, graph)(clnn.ones(3, 4), flag_1=True)["size"] == 3
+    inside = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU(), nn.Tanh()))
+    assert [n.target for n in Whole().trace(inside).nodes if n.op == "call_module"] == ["0", "1"]
     assert [n.target for n in fx.symbolic_trace(lambda x: math.floor(x.size(0) / 2)).graph.nodes][-2] is math.floor
 
     class Kinds(fx.Tracer):

@@ -274,6 +274,16 @@ def test_constructor_errors_equal_torch(expr, text):
     assert ours.type is theirs.type
 
 
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_inputs_of_recurrent_layers_have_two_or_three_dimensions(name):
+    said = []
+    for lib in (clnn, torch):
+        with pytest.raises(ValueError) as caught:
+            getattr(lib.nn, name)(3, 4)(lib.ones(2, 2, 2, 3))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
 def packed(lib, x, lengths, **kwargs):
     return lib.nn.utils.rnn.pack_padded_sequence(lib.tensor(x), lengths, **kwargs)
 

@@ -199,7 +199,8 @@ def test_groups_and_errors():
         with pytest.raises(ValueError):
             make()
     for make in (lambda lib, p: lib.optim.Adafactor([p], d=0.5), lambda lib, p: lib.optim.Adafactor([p], eps=(-1.0, 1.0)), lambda lib, p: lib.optim.Muon([p], lr=-1),
-                 lambda lib, p: lib.optim.Muon([p], adjust_lr_fn="no"), lambda lib, p: lib.optim.Muon([p]), lambda lib, p: lib.optim.LBFGS([p], lr=lib.ones(2))):
+                 lambda lib, p: lib.optim.Muon([p], adjust_lr_fn="no"), lambda lib, p: lib.optim.Muon([p]), lambda lib, p: lib.optim.LBFGS([p], lr=lib.ones(2)),
+                 lambda lib, p: lib.optim.Adam([p], betas=(0, 0.9)), lambda lib, p: lib.optim.AdamW([p], betas=(1, 0.9))):
         texts = []
         for lib in (clnn, torch):
             with pytest.raises(ValueError) as caught:

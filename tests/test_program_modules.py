@@ -260,6 +260,40 @@ def test_hooks_and_copies(counted):
     assert model(x) is x
 
 
+def test_methods_that_a_program_replaces_are_called(monkeypatch):
+    """Of all layers, also after calls that are repeated: others in place of ``Module.__call__``, of a layer's ``forward``, and ``__call__`` of classes of its own."""
+    class Outer(nn.Module):
+        def __init__(self, *layers):
+            super().__init__()
+            self.inner = nn.Sequential(*layers)
+
+        def forward(self, x):
+            return self.inner(x)
+
+    class Own(nn.Sequential):
+        def __call__(self, x):
+            seen.append("own")
+            return super().__call__(x)
+    model, x, seen = Outer(nn.Linear(4, 4), nn.ReLU(), nn.Sequential(nn.Linear(4, 4), nn.Tanh()), nn.BatchNorm1d(4)), data(3, 4), []
+    own, attention = Outer(nn.ReLU(), Own(nn.Linear(4, 4), nn.Tanh())), nn.TransformerEncoderLayer(4, 2, 4, 0.0)
+    for _ in range(CALLS):
+        model(x), model.inner(x), own(x), attention(x)
+    assert seen == ["own"] * CALLS
+    call, forward = nn.Module.__call__, nn.Linear.forward
+    for _ in range(CALLS):
+        with monkeypatch.context() as patch:
+            patch.setattr(nn.Module, "__call__", lambda self, *args, **kwargs: (seen.append(type(self).__name__), call(self, *args, **kwargs))[1])
+            seen.clear(), model(x)
+            assert seen == ["Outer", "Sequential", "Linear", "ReLU", "Sequential", "Linear", "Tanh", "BatchNorm1d"]
+            seen.clear(), attention(x)
+            assert seen.count("Linear") == 2 and seen.count("LayerNorm") == 2
+        with monkeypatch.context() as patch:
+            patch.setattr(nn.Linear, "forward", lambda self, x: seen.append("forward") or forward(self, x) + 1)
+            for module in (model, model.inner):
+                seen.clear(), module(x)
+                assert seen == ["forward"] * 2
+
+
 def test_a_parameter_that_is_not_used_has_no_gradient(counted):
     class Partly(nn.Module):
         def __init__(self):

@@ -290,6 +290,15 @@ def test_assert_close_takes_two_of_a_kind(pair):
     clnn.testing.assert_close([1.0, np.ones(1), clnn.ones(1)], (1.0, np.ones(1), clnn.ones(1)))
 
 
+def test_the_gap_of_complex_numbers_is_told_as_pytorch_does():
+    torch, said = pytest.importorskip("torch"), []
+    for lib in (clnn, torch):
+        with pytest.raises(AssertionError) as caught:
+            lib.testing.assert_close(lib.tensor(1 + 1j), lib.tensor(1 - 1j))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
 def test_counting_leaves_operators_callable():
     """In a process of its own: nothing has asked for the operator before."""
     code = ("import clnn\nfrom clnn.utils.flop_counter import FlopCounterMode\nwith FlopCounterMode(display=False):\n    clnn.nn.Linear(2, 2)(clnn.ones(3, 2))\n"

@@ -41,6 +41,8 @@ PROGRAMS = {
     "gradients of many outputs": lambda m, f, a: _rows_of_a_jacobian(m, a),
     "autograd.functional in one pass": lambda m, f, a: [m.autograd.functional.jacobian(lambda u, v: (m.stack([(u * v).sum(), u[0]]), u.outer(v)), (a[0], a[1]), **how)
                                                         for how in ({}, {"vectorize": True}, {"vectorize": True, "strategy": "forward-mode"})],
+    "Jacobians forward are lists": lambda m, f, a: [m.tensor([isinstance(v, list) for v in (r, r[0])]) for r in (m.autograd.functional.jacobian(
+        fn, (a[0], a[1]), vectorize=True, strategy="forward-mode") for fn in (lambda u, v: u * v, lambda u, v: (u * v, u)))],
     "autograd.functional.hessian in one pass": lambda m, f, a: [m.autograd.functional.hessian(lambda u: (u ** 3).sum() * u[0], a[0], vectorize=True,
                                                                 outer_jacobian_strategy=how) for how in ("reverse-mode", "forward-mode")],
     "softmax and loss": lambda m, f, a: m.vmap(lambda r, t: m.nn.functional.cross_entropy(r.unsqueeze(0), t.unsqueeze(0), label_smoothing=0.1))(

@@ -118,7 +118,10 @@ def _forward(func, inputs, create_graph, strict, vectorize):
     if not vectorize:
         raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.")
     xs, many = _prepare(inputs, False, "jacobian")
-    return jacfwd(func, tuple(range(len(xs))) if many else 0)(*[x.detach() for x in xs])
+    got = jacfwd(func, tuple(range(len(xs))) if many else 0)(*[x.detach() for x in xs])
+    if not many:
+        return got
+    return [list(row) for row in got] if isinstance(got[0], tuple) else list(got)        # lists of what belongs to the inputs, as in PyTorch
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):

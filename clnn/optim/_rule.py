@@ -217,7 +217,7 @@ def check_tensors(lr, betas, foreach, capturable):
     held = [hasattr(beta, "numel") for beta in betas]
     if hasattr(lr, "numel") and foreach and not capturable:
         raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-    if any(held) and not all(held):
+    if not all(held) and not all([isinstance(beta, float) for beta in betas]):
         raise ValueError("betas must be either both floats or both Tensors")
     for i, beta in enumerate(betas if any(held) else ()):
         if foreach and not capturable:

@@ -46,8 +46,8 @@ class Adam(RuleOptimizer):
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
                  capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
         check_common(lr, eps, weight_decay)
-        check_tensors(lr, betas, foreach, capturable)
         check_betas(betas)
+        check_tensors(lr, betas, foreach, capturable)
         super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
                                       foreach=foreach, capturable=capturable, differentiable=differentiable, fused=fused,
                                       decoupled_weight_decay=decoupled_weight_decay))

@@ -178,7 +178,7 @@ def _values(a, b, a_dtype, b_dtype, rules, number):
 def _gaps(a, b, a_dtype, b_dtype, number):
     """Absolute and relative differences in the precision of the operands, as PyTorch reports them."""
     row = dt.promote_types(a_dtype, b_dtype)
-    kind = np.float64 if number and row.category == dt.FLOAT else np.int64 if row.category < dt.FLOAT else row.np
+    kind = np.float64 if number and row.category == dt.FLOAT else np.complex128 if number and row.is_complex else np.int64 if row.category < dt.FLOAT else row.np
     with np.errstate(all="ignore"):
         gap = np.abs(a.astype(kind) - b.astype(kind))
         whole = np.float64 if number else np.float32 if kind is np.int64 else gap.dtype

@@ -6,14 +6,15 @@ from clnn._tensor.splice import FEW, Spliced
 from clnn._tensor.tensor import Tensor
 
 from ._forward import PLAIN, form_of, small, told
-from ._hooks import hooked
+from ._hooks import HookMixin, hooked
 
-__all__ = ["KNOWN", "InTraining", "alone", "as_one", "in_order", "known", "parted"]
+__all__ = ["CALL", "KNOWN", "InTraining", "alone", "as_one", "in_order", "known", "parted"]
 
-KNOWN = {}          # class -> (names of its parameters and buffers, names of the attributes that its result depends on, what it does in training)
+KNOWN = {}          # class -> (names of parameters and buffers, names of attributes that its result depends on, what it does in training, its forward method)
 PARTS = {}          # the same of layers that have others in them: (names of parameters, names of attributes)
 RUNS = set()        # forward methods that are :func:`in_order` of the module's children
 _ALL = ("*",)        # in place of the names of parameters
+CALL = HookMixin.__call__            # programs put others in its place, and in that of forward methods: these see every layer then
 _spliced = Spliced()
 
 
@@ -39,7 +40,7 @@ def known(tensors="", settings="", training=None):
     """Class decorator: the layer draws no random numbers but those that are ``drawn``, reads no values and keeps no state, in training only as ``training``
     says, an :class:`InTraining`. Classes derived from it may do more, and are not meant."""
     def decorate(cls):
-        KNOWN[cls] = tuple(tensors.split()), tuple(settings.split()), training
+        KNOWN[cls] = tuple(tensors.split()), tuple(settings.split()), training, cls.forward
         return cls
     return decorate
 
@@ -47,7 +48,7 @@ def known(tensors="", settings="", training=None):
 def parted(tensors="", settings=""):
     """Class decorator: the layer is as :func:`known` asks if those in it are."""
     def decorate(cls):
-        PARTS[cls] = tuple(tensors.split()), tuple(settings.split()), None
+        PARTS[cls] = tuple(tensors.split()), tuple(settings.split()), None, getattr(cls, "forward", None)
         return cls
     return decorate
 
@@ -56,7 +57,7 @@ def as_one(module, forward, inputs, *about):
     """``forward()`` of a layer that is :func:`parted`: its result follows from the tensors ``inputs`` (None: missing), from ``about``, and from what the
     layers in it read."""
     operands, key = list(inputs), list(about)
-    return _spliced.call(forward, operands, key) if _told(module, operands, key) else forward()
+    return _spliced.call(forward, operands, key) if module.__class__.__call__ is CALL and _told(module, operands, key) else forward()
 
 
 def of_program(module, args, kwargs):
@@ -64,7 +65,7 @@ def of_program(module, args, kwargs):
     kind = module.__class__
     if form_of(kind) is None:
         kind._as_one = None
-    elif "forward" not in module.__dict__ and small(module):
+    elif "forward" not in module.__dict__ and kind.__call__ is CALL and small(module):
         operands, key = [], [len(args), *kwargs]
         for value in (*args, *kwargs.values()) if kwargs else args:
             kind = value.__class__
@@ -88,9 +89,11 @@ def _told(module, operands, key):
     own, kind = module.__dict__, module.__class__
     of_class = KNOWN.get(kind) or PARTS.get(kind)
     if of_class is not None:
-        if of_class[2] is not None and own["training"]:
+        if of_class[2] is not None and own["training"] or getattr(kind, "forward", None) is not of_class[3]:
             return False
         _describe(own, module, of_class, operands, key)
+    elif kind.__call__ is not CALL:
+        return False
     elif kind.forward in RUNS:
         key.append(kind)
     else:
@@ -105,7 +108,7 @@ def _told(module, operands, key):
 
 def _describe(own, module, of_class, operands, key):
     """Add what the result of a layer depends on besides its input."""
-    tensors, settings, training = of_class
+    tensors, settings, training, _ = of_class
     key.append(module.__class__)
     if settings:
         key += [own[name] for name in settings]
@@ -122,25 +125,28 @@ def _describe(own, module, of_class, operands, key):
 
 def in_order(modules, input):
     """Call ``modules`` one after the other, each on the output of the one before."""
-    run = []
+    run, about = [], []
     for module in _flat(modules):
-        own, of_class = module.__dict__, KNOWN.get(module.__class__)
+        kind, own = module.__class__, module.__dict__
+        of_class = KNOWN.get(kind)
         if of_class is not None and not ("forward" in own or own.get("inplace") and not run) and not (module._maybe_hooked and hooked(module)):
             training = of_class[2]
-            if training is None or not own["training"] or training.takes(module) and not any([other is module for other in run]):
+            if kind.forward is of_class[3] and (training is None or not own["training"] or training.takes(module) and not any([m is module for m in run])):
                 run.append(module)
+                about.append((own, of_class))
                 continue
         if run:
-            input, run = run[0](input) if len(run) == 1 else _together(run, input), []
+            input, run, about = run[0](input) if len(run) == 1 else _together(run, about, input), [], []
         input = module(input)
-    return input if not run else run[0](input) if len(run) == 1 else _together(run, input)
+    return input if not run else run[0](input) if len(run) == 1 else _together(run, about, input)
 
 
 def _flat(modules):
     """The modules, with the children of containers in their place."""
     for module in modules:
         kind = module.__class__
-        if kind not in KNOWN and getattr(kind, "forward", None) in RUNS and "forward" not in module.__dict__ and not (module._maybe_hooked and hooked(module)):
+        if kind not in KNOWN and getattr(kind, "forward", None) in RUNS and kind.__call__ is CALL and "forward" not in module.__dict__ \
+                and not (module._maybe_hooked and hooked(module)):
             yield from _flat(module._modules.values())
         else:
             yield module
@@ -148,13 +154,12 @@ def _flat(modules):
 
 def alone(module, input):
     """The result of one layer that is :func:`known`, which calls this in place of what it would do itself."""
-    return _together([module], input)
+    return _together([module], [(module.__dict__, KNOWN[module.__class__])], input)
 
 
-def _together(run, input):
+def _together(run, about, input):
     key, operands, moves = [], [input], False
-    for module in run:
-        own, of_class = module.__dict__, KNOWN[module.__class__]
+    for module, (own, of_class) in zip(run, about):
         _describe(own, module, of_class, operands, key)
         moves = moves or of_class[2] is not None and own["training"]
     if not moves:

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from clnn._tensor.tensor import Tensor
 from clnn.nn.parameter import Parameter
 
-from ._chain import RUNS, in_order, parted
+from ._chain import CALL, RUNS, in_order, parted
 from .module import Module, _addindent, _typename
 
 __all__ = ["Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
@@ -113,6 +113,10 @@ class Sequential(_Listed):
         return self.extend(list(repeated)[len(self):])
 
     def forward(self, input):
+        if Module.__call__ is not CALL:                            # a program, or fx, put its own there to see every call
+            for module in self._modules.values():
+                input = module(input)
+            return input
         return in_order(self._modules.values(), input)
 
     def extend(self, sequential):

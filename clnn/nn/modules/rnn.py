@@ -274,7 +274,8 @@ class RNNBase(Module):
     def _forward_padded(self, input, hx):
         """(outputs of the last layer, the parts of the last state) for sequences of one length."""
         if input.dim() not in (2, 3):
-            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+            word = " tensor" if type(self).__name__ == "RNN" else ""
+            raise ValueError(f"{type(self).__name__}: Expected input to be 2D or 3D, got {input.dim()}D{word} instead")
         batched = input.dim() == 3
         time_dim = 1 if self.batch_first and batched else 0
         x = input if batched else input.unsqueeze(1)
