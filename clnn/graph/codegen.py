@@ -406,15 +406,23 @@ def _rows_item(program, own):
     return _dims(program), lines
 
 
-def _flat_split(program, indent):
+def _flat_split(program, indent, flat="flat", kind="const uint"):
     """Index variables i0.. of the element number ``flat``; 32-bit division is several times cheaper than 64-bit."""
     r = program.rank
-    lines = [f"{indent}IDX_T rest = (IDX_T)flat;"]
+    lines = [f"{indent}uint rest = (uint){flat};"]
     for j in range(r - 1, -1, -1):
-        lines.append(f"{indent}const IDX_T i{j} = {'rest' if j == 0 else f'rest % (IDX_T)d{j}'};")
+        lines.append(f"{indent}{kind} i{j} = {'rest' if j == 0 else f'rest % (uint)d{j}'};")
         if j:
-            lines.append(f"{indent}rest /= (IDX_T)d{j};")
-    return [line.replace("IDX_T", "uint") for line in lines]
+            lines.append(f"{indent}rest /= (uint)d{j};")
+    return lines
+
+
+def _flat_next(program):
+    """A statement that raises the index variables to those of the next element: a division for each dimension would take longer than the element."""
+    text = "i0++;"
+    for j in range(1, program.rank):
+        text = f"if (++i{j} == (uint)d{j}) {{ i{j} = 0; {text} }}"
+    return text
 
 
 def _flat_body(program, own, indent, loop=False):
@@ -426,15 +434,15 @@ def _flat_body(program, own, indent, loop=False):
 
     def out(k):
         return strided_index(f"y{k}", program.outs[k][2], dims, "flat")
-    return [*_flat_split(program, indent), *values(program, "flat", leaf, own, indent), *_stores(program, out, indent, loop)]
+    return [*values(program, "flat", leaf, own, indent), *_stores(program, out, indent, loop)]
 
 
 def _flat_loop(program, own):
-    lines = [*_one(program), "    const long lo = (long)get_global_id(0) * chunk, hi = min(lo + chunk, n);",
-             "    for (long flat = lo; flat < hi; flat++) {", *_flat_body(program, own, "        ", True), "    }"]
+    lines = [*_one(program), "    const long lo = (long)get_global_id(0) * chunk, hi = min(lo + chunk, n);", *_flat_split(program, "    ", "lo", "uint"),
+             "    for (long flat = lo; flat < hi; flat++) {", *_flat_body(program, own, "        ", True), f"        {_flat_next(program)}", "    }"]
     return _dims(program) + ["const long n", "const long chunk"], lines
 
 
 def _flat_item(program, own):
-    lines = ["    const long flat = get_global_id(0);", "    if (flat >= n) return;", *_flat_body(program, own, "    ")]
+    lines = ["    const long flat = get_global_id(0);", "    if (flat >= n) return;", *_flat_split(program, "    "), *_flat_body(program, own, "    ")]
     return _dims(program) + ["const long n"], lines

@@ -201,7 +201,8 @@ double work_together(Work *work, void *given, size_t n, double seconds)
     }
     make_way();
     crew.work = work, crew.given = given, crew.end = n;
-    crew.part = n / ((crew.helpers + 1) * PARTS) + 1;
+    crew.part = n / ((crew.helpers + 1) * PARTS);
+    crew.part = crew.part ? crew.part : 1;
     __atomic_store_n(&crew.next, 0, __ATOMIC_RELAXED);
     __atomic_add_fetch(&crew.turn, 1, __ATOMIC_SEQ_CST);
     if (called > 1)
