@@ -221,4 +221,10 @@ def multinomial(sequence, weights, count, replacement):
         return np.stack([np.searchsorted(row, u) for row, u in zip(ends, draws)])
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = weights / (-np.log1p(-sequence.doubles(weights.size))).reshape(weights.shape).astype(weights.dtype)
-    return shares.argmax(1)[:, None] if count == 1 else (-shares).argsort(1, kind="stable")[:, :count]
+    if count == 1:
+        return shares.argmax(1)[:, None]
+    np.negative(shares, out=shares)
+    if 8 * count > shares.shape[1]:
+        return shares.argsort(1, kind="stable")[:, :count]
+    first = np.sort(shares.argpartition(count, 1)[:, :count], 1)       # of equals the first, as above
+    return np.take_along_axis(first, np.take_along_axis(shares, first, 1).argsort(1, kind="stable"), 1)
