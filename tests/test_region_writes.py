@@ -235,3 +235,78 @@ def test_parts_of_itself():
     y = clnn.ones(2, 3, requires_grad=True) * 1
     assert type(y[:].grad_fn).__name__ == "SliceBackward0" and type(y[:, :].grad_fn).__name__ == "AliasBackward0"
     assert type(clnn.zeros(2).copy_(y[0, :2]).grad_fn).__name__ == "CopyBackwards"
+
+
+def random_index(rng, shape):
+    """(an index for NumPy, the same of tensors) of one of the kinds that the host reads and writes itself where it can."""
+    kind, d = rng.integers(4), int(rng.integers(len(shape)))
+    if kind == 0:
+        found = [rng.permutation(shape[d])[:max(1, shape[d] // 2)] - (rng.integers(2) and shape[d])]
+        return (*[slice(None)] * d, *found), (*[slice(None)] * d, *map(clnn.tensor, found))
+    if kind == 1:
+        flat = rng.permutation(int(np.prod(shape)))[:3]
+        found = np.unravel_index(flat, shape)
+        return found, tuple(clnn.tensor(i) for i in found)
+    if kind == 2:
+        mask = rng.random(shape[:d + 1]) < 0.5
+        return mask, clnn.tensor(mask)
+    score = rng.standard_normal(shape).astype(np.float32)
+    return score > 0, clnn.tensor(score) > 0                            # pending
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "bool", "uint8"])
+def test_few_elements_by_index(dtype):
+    rng = np.random.default_rng(5)
+    for turn in range(150):
+        shape = tuple(int(n) for n in rng.integers(1, 7, rng.integers(1, 4)))
+        a = (rng.standard_normal(shape) * 3).astype(dtype)
+        x = clnn.tensor(a)
+        base, copy, later = x, x.clone(), x == 0
+        whole, before = a, a.copy()
+        if turn % 3 == 0 and shape[0] > 1:
+            x, a = x[1:], a[1:]
+        if turn % 4 == 0 and x.ndim > 1:
+            x, a = x.transpose(0, 1), a.swapaxes(0, 1)
+        at, index = random_index(rng, a.shape)
+        want = a[at]
+        got = x[index]
+        assert tuple(got.shape) == want.shape and np.array_equal(got.numpy(), want)
+        new = [np.asarray(want * 0 == 0).astype(dtype), np.array(1, dtype), True if dtype == "bool" else 2][turn % 3]
+        a[at] = new
+        x[index] = clnn.tensor(new) if isinstance(new, np.ndarray) else new
+        assert np.array_equal(x.numpy(), a) and np.array_equal(base.numpy(), whole)
+        assert np.array_equal(copy.numpy(), before) and np.array_equal(later.numpy(), before == 0)
+        assert base._version == (want.size > 0) or want.size == 0
+
+
+def test_few_elements_of_what_has_a_history():
+    w, i, m = clnn.arange(6.).requires_grad_(), clnn.tensor([4, 1, 4]), clnn.tensor([True, False] * 3)
+    (w[i].sum() + 2 * w[m].sum()).backward()
+    assert w.grad.tolist() == [2, 1, 2, 0, 4, 0]
+    with pytest.raises(RuntimeError, match="leaf"):
+        w[m] = 0
+    y = clnn.ones(6, requires_grad=True)
+    x = clnn.arange(6.)
+    z = y * x
+    x[i] = -1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+    with clnn.no_grad():
+        w[m] = clnn.tensor(9.)
+    assert w.tolist() == [9, 1, 9, 3, 9, 5]
+    x = clnn.zeros(6)
+    x[i] = y[:3] * 2
+    x.sum().backward()
+    assert y.grad.tolist() == [2, 2, 2, 0, 0, 0]
+
+
+def test_few_elements_beyond_the_end():
+    x = clnn.arange(6.).view(3, 2)
+    for wrong in (clnn.tensor([0, 3]), clnn.tensor([-4])):
+        with pytest.raises(IndexError):
+            x[wrong].tolist()
+        with pytest.raises(IndexError):
+            x[wrong] = 0
+            x.tolist()
+    with pytest.raises(IndexError, match="mask"):
+        x[clnn.tensor([True, False])]

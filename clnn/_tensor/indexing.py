@@ -383,6 +383,20 @@ native.give(basic=_basic, basic_op=basic_index.op)
 _basic = native.form("basic", _basic)
 
 
+def gathered(x, indices):
+    """Few elements of ``x`` by tensors of numbers or one mask (None for a whole dimension), where the host has the device's memory before it and nobody keeps a
+    history: it reads them itself, which takes less time than a launch. None where it does not, which without the C form is always."""
+    return None
+
+
+def scattered(x, indices, value):
+    """The same for writes of a number or a tensor: True once it is written, or None."""
+    return None
+
+
+gathered, scattered = native.form("gathered", gathered), native.form("scattered", scattered)
+
+
 def getitem(x, index):
     """``x[index]``: a view for ints (integer tensors of rank 0, too), slices, None and Ellipsis; a copy as soon as any other tensor, a list or mask takes part."""
     view = _basic(x, index)
@@ -390,6 +404,9 @@ def getitem(x, index):
         return view
     if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device \
             and (x._dense or x.__class__ is not Tensor):
+        found = gathered(x, [index, *[None] * (len(x.shape) - 1)])
+        if found is not None:
+            return found
         return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
     base, indices = x, _only_tensors(x, index)
     if indices is None:
@@ -399,7 +416,8 @@ def getitem(x, index):
         base, indices = _beside_numbers(x, index) or parse(x, index)
         if indices is None:
             return base
-    return REGISTRY["_index"].fn(base, indices)
+    found = gathered(base, indices)
+    return REGISTRY["_index"].fn(base, indices) if found is None else found
 
 
 def _place(x, index):
@@ -466,6 +484,8 @@ def setitem(x, index, value):
     base, indices = _basic(x, index), None
     if base is None:
         base, indices = x, _only_tensors(x, index)
+        if indices is not None and scattered(x, indices, value):
+            return
     if base is x and indices is None:
         base, indices = parse(x, index, view=isinstance(value, Tensor) and value._storage is x._storage)     # ``x[t] += 1`` writes the view that it read
     if base._strides == x._strides and base.shape == x.shape and base._offset == x._offset:

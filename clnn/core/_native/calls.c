@@ -345,7 +345,7 @@ PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n)
 /* -- functions that are one entry --------------------------------------------------------------------------------------------------- */
 
 /* splice.usual */
-static int usual(void)
+int calls_are_usual(void)
 {
     PyObject *on = variable(the_repeat, s_on), *modes, *autocast;
     int quiet = unheard(), good = quiet <= 0 || on == NULL ? quiet : PyObject_IsTrue(on), set;
@@ -378,7 +378,7 @@ PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n)
     dtype = AT(t, Tensor_dtype);
     if ((dtype != the_float32 && dtype != the_float64 && dtype != the_int64 && dtype != the_int32) || (dispatched = variable(the_foreign, s_dispatched)) != Py_None)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
-    int good = usual();
+    int good = calls_are_usual();
     if (good > 0)
         good = (good = is_tracked(t)) ? good < 0 ? -1 : 0 : 1;
     if (good > 0 && other != NULL && !is_number && other != t) {
@@ -427,7 +427,7 @@ PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     if (n != 3 || !PyDict_CheckExact(args[0]) || !PyTuple_Check(args[1]))
         return PyErr_Format(PyExc_TypeError, "known_call() takes a dictionary, the values of a call, and whether only those are meant that record gradients");
-    int good = usual();
+    int good = calls_are_usual();
     if (good <= 0)
         return good < 0 ? NULL : Py_NewRef(Py_None);
     PyObject *parts = apart(NULL, args[1]), *got = NULL;

@@ -182,12 +182,18 @@ PyObject *view_of(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *recalled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *tuple_of(const Py_ssize_t *numbers, int n);
 extern PyMethodDef alias_method, size_method;
+/* gather.c */
+PyObject *gathered(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *scattered(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* indices.c */
 PyObject *only_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *beside_numbers(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* stores.c */
 int bump(PyObject *t);
+int is_open(PyObject *t);
+int come_apart(PyObject *st, Py_ssize_t known);
 PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *put_at(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *applied(PyObject *module, PyObject *const *args, Py_ssize_t n);
@@ -200,6 +206,11 @@ PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *describe_graph(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *collect(PyObject *module, PyObject *roots);
 /* reads.c */
+int short_way(PyObject *state, PyObject *side);
+int is_ready(PyObject *state, PyObject *side);
+int is_near(PyObject *state);
+int count_transfer(PyObject *state);
+PyObject *settled_buffer(PyObject *storage);
 PyObject *item(PyObject *module, PyObject *t);
 PyObject *fetched(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n);
@@ -217,6 +228,7 @@ extern PyTypeObject Words_made;
 PyObject *rejected(PyObject *self, PyObject *args);
 /* calls.c */
 int ready_calls(void);
+int calls_are_usual(void);
 PyObject *swift(PyObject *module, PyObject *args);
 PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *asking(PyObject *module, PyObject *args);

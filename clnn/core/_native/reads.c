@@ -2,7 +2,7 @@
 #include "native.h"
 
 /* Whether reads from this device may go the short way: nothing waits or is recorded, no array looks into memory, and nothing is left to be tidied up. */
-static int short_way(PyObject *state, PyObject *side)
+int short_way(PyObject *state, PyObject *side)
 {
     PyObject *empty[] = {s_recording, s_waiting, s_hosted, s__pending, s_err_dirty};
     if (side == NULL || !IS(side, Inline) || PyDict_GET_SIZE(the_shared))
@@ -17,7 +17,7 @@ static int short_way(PyObject *state, PyObject *side)
 }
 
 /* Whether all that was launched is complete, or is so after a moment. */
-static int is_ready(PyObject *state, PyObject *side)
+int is_ready(PyObject *state, PyObject *side)
 {
     if (PyDict_GetItem(state, s_last) == AT(side, Inline_done))
         return 1;
@@ -28,12 +28,12 @@ static int is_ready(PyObject *state, PyObject *side)
 }
 
 /* Whether this process has the device's memory before it. */
-static int is_near(PyObject *state)
+int is_near(PyObject *state)
 {
     return PyDict_GetItem(state, s_near) == Py_True;
 }
 
-static int count_transfer(PyObject *state)
+int count_transfer(PyObject *state)
 {
     PyObject *count = PyDict_GetItem(state, s_transfers), *more = count == NULL ? NULL : PyNumber_Add(count, one);
     int failed = more == NULL || PyDict_SetItem(state, s_transfers, more);
@@ -104,7 +104,7 @@ static char kind_of(PyObject *dtype)
 }
 
 /* The memory of ``t``, whose pending value is computed; NULL without an error where Python has to look at it. */
-static PyObject *computed(PyObject *storage)
+PyObject *settled_buffer(PyObject *storage)
 {
     if (!IS(storage, Storage))
         return NULL;
@@ -120,7 +120,7 @@ static PyObject *computed(PyObject *storage)
 /* ``size`` bytes of the memory of a storage from byte ``first`` on, a new bytearray; NULL without an error where Python has to read them. */
 static PyObject *read_from(PyObject *storage, Py_ssize_t size, Py_ssize_t first)
 {
-    PyObject *buf = computed(storage), *device = AT(storage, Storage_device), *state, *side, *bytes = NULL, *place = NULL;
+    PyObject *buf = settled_buffer(storage), *device = AT(storage, Storage_device), *state, *side, *bytes = NULL, *place = NULL;
     if (buf == NULL || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
         return NULL;
     side = PyDict_GetItem(state, s_inline);

@@ -81,7 +81,7 @@ static int store(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *s
 }
 
 /* Whether nobody keeps a history of ``t``, and its memory, which is computed then, is a buffer of a device. */
-static int is_open(PyObject *t)
+int is_open(PyObject *t)
 {
     PyObject *st = AT(t, Tensor__storage), *early = variable(the_foreign, s_early), *dispatched = variable(the_foreign, s_dispatched), *base, *got;
     if (early == NULL || dispatched == NULL)
@@ -115,7 +115,7 @@ static Py_ssize_t others_of(PyObject *st, Py_ssize_t known)
 }
 
 /* Let ``st`` have a buffer of its own where others, less those ``known``, look at the one it has. */
-static int come_apart(PyObject *st, Py_ssize_t known)
+int come_apart(PyObject *st, Py_ssize_t known)
 {
     Py_ssize_t others = others_of(st, known);
     if (others <= 0)

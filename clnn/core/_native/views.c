@@ -259,7 +259,7 @@ static int take_region(Region *r, PyObject *index)
     return good;
 }
 
-static PyObject *tuple_of(Py_ssize_t *numbers, int n)
+PyObject *tuple_of(const Py_ssize_t *numbers, int n)
 {
     PyObject *tuple = PyTuple_New(n);
     for (int i = 0; tuple != NULL && i < n; i++) {
