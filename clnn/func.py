@@ -290,6 +290,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
                            f"3 tensors, tangents also must be. Got primals with structure {tree_flatten(primals)[1]} and tangents with structure "
                            f"{tree_flatten(tangents)[1]}")
     for p, t in zip(tree_leaves(primals), given):
+        if isinstance(p, Tensor) and not p.dtype.differentiable:
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {p.dtype}")
         if not t.dtype.differentiable:
             raise ValueError(f"Expected tangent to be floating point or complex, but got: {t.dtype}")
         if p.shape != t.shape:

@@ -198,8 +198,8 @@ def test_packing_there_and_back(first, lengths):
     assert sizes.tolist() == lengths
     for row, given, n in zip(back if first else back.transpose(0, 1), x, lengths):
         assert clnn.equal(row[:n], given[:n]) and (row[n:] == -1).all()
-    with pytest.raises(RuntimeError, match="at most the 4 steps"):
-        rnn.pack_padded_sequence(x, [5, 1, 1], True)
+    beyond = rnn.pack_padded_sequence(x, [5, 1, 1], True)                # as in PyTorch: steps that are not there are none
+    assert beyond.data.shape[0] == 6 and beyond.batch_sizes.tolist() == [3, 1, 1, 1, 1]
 
 
 # -- random numbers ---------------------------------------------------------------------------------------------------------------------------

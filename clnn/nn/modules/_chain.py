@@ -163,11 +163,11 @@ def _together(run, about, input):
         _describe(own, module, of_class, operands, key)
         moves = moves or of_class[2] is not None and own["training"]
     if not moves:
-        return _spliced.call(partial(_one_by_one, run, input), operands, key)
+        return _spliced.call(partial(_one_by_one, run, about, input), operands, key)
     return _kept(run, *_spliced.call(partial(_in_training, run, input), operands, key))
 
 
-def _one_by_one(run, result):
+def _one_by_one(run, about, result):
     for module in run:
         result = module(result)
     return result
