@@ -59,6 +59,21 @@ typedef struct {
     Py_ssize_t count, sizes[MOST_DIMS], places[MOST];
 } Plan;
 
+/* Whether the memory of ``t`` is a buffer, or is one now: values that a program gave are sent when somebody asks for it. */
+static int is_sent(PyObject *t)
+{
+    PyObject *st = AT(t, Tensor__storage), *buf;
+    int mirrored;
+    if (IS(st, Storage))
+        return 1;
+    if (!PyObject_TypeCheck(st, Storage_type) || (mirrored = is_set(st, s_mirrored)))
+        return PyErr_Occurred() ? -1 : 0;
+    if ((buf = PyObject_GetAttr(st, s_buf)) == NULL)
+        return -1;
+    Py_DECREF(buf);
+    return IS(st, Storage);
+}
+
 /* The index tensors of a call: how many, and where the first is. -1: an error, 0: none, or what is not known here. */
 static int find_indices(PyObject *indices, PyObject *device, int *first)
 {
@@ -67,8 +82,8 @@ static int find_indices(PyObject *indices, PyObject *device, int *first)
         PyObject *t = PyList_GET_ITEM(indices, i);
         if (t == Py_None)
             continue;
-        if (!IS(t, Tensor) || !IS(AT(t, Tensor__storage), Storage) || AT(AT(t, Tensor__storage), Storage_device) != device)
-            return 0;
+        if (!IS(t, Tensor) || PyLong_AsSsize_t(AT(t, Tensor__numel)) > MOST || is_sent(t) <= 0 || AT(AT(t, Tensor__storage), Storage_device) != device)
+            return PyErr_Occurred() ? -1 : 0;
         *first = n++ ? *first : (int)i;
     }
     return n;
@@ -356,20 +371,21 @@ static int write_all(PyObject *x, PyObject *indices, PyObject *value, PyObject *
 static PyObject *done_here(PyObject *x, PyObject *indices, PyObject *value)
 {
     PyObject *births = variable(the_node, s_births), *dispatched = variable(the_foreign, s_dispatched), *result = NULL;
-    int first = 0, count, good;
+    int first = 0, count = 0, good;
     if (births == NULL || dispatched == NULL)
         return NULL;
-    if (!IS(x, Tensor) || !IS(AT(x, Tensor__storage), Storage) || births != Py_None || dispatched != Py_None || !PyList_Check(indices) || (good = calls_are_usual()) <= 0)
+    if (!IS(x, Tensor) || !PyObject_TypeCheck(AT(x, Tensor__storage), Storage_type) || births != Py_None || dispatched != Py_None || !PyList_Check(indices) || (good = calls_are_usual()) <= 0)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     PyObject *device = AT(AT(x, Tensor__storage), Storage_device), *state, *lock, *side;
-    if (is_tracked(x) || (count = find_indices(indices, device, &first)) <= 0 || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
+    if (is_tracked(x) || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     side = PyDict_GetItem(state, s_inline), lock = PyDict_GetItem(state, s_lock);
-    good = side != NULL && IS(side, Inline) && is_near(state) && lock != NULL ? realized(x, indices) : 0;
+    good = side != NULL && IS(side, Inline) && is_near(state) && lock != NULL && (count = find_indices(indices, device, &first)) > 0 && is_sent(x) > 0 ? realized(x, indices) : 0;
+    good = PyErr_Occurred() ? -1 : good;
     if (good > 0 && value != NULL)
         good = is_open(x);
     if (good > 0 && value != NULL && IS(value, Tensor))
-        good = is_tracked(value) || !IS(AT(value, Tensor__storage), Storage) || AT(value, Tensor_dtype) != AT(x, Tensor_dtype) || AT(AT(value, Tensor__storage), Storage_device) != device
+        good = is_tracked(value) || is_sent(value) <= 0 || AT(value, Tensor_dtype) != AT(x, Tensor_dtype) || AT(AT(value, Tensor__storage), Storage_device) != device
             || AT(value, Tensor__storage) == AT(x, Tensor__storage) ? 0 : is_few(value, 1);
     if (good > 0)
         good = short_way(state, side);
