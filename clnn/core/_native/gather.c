@@ -3,7 +3,7 @@
 #include "native.h"
 #include <math.h>
 
-enum { MOST_DIMS = 8, MOST = 4096 };            /* elements that are read */
+enum { MOST_DIMS = 8, MOST = 4096, FEW = 512 };         /* elements that are read; that are written to a region, which a launch does in vectors */
 
 /* A tensor as it lies in memory. */
 typedef struct {
@@ -335,6 +335,72 @@ static int is_quiet(PyObject *state)
     PyObject *side = PyDict_GetItem(state, s_inline);
     return PyDict_GetItem(state, s_waiting) == Py_False && PyDict_GetItem(state, s_last) == AT(side, Inline_done);
 }
+
+/* -- regions ----------------------------------------------------------------------------------------------------------------------- */
+
+/* Sizes and steps of a region, or of what is read over it: 1; 0 where it has more dimensions. */
+static int region_of(PyObject *shape, PyObject *strides, PyObject *offset, Layout *l)
+{
+    l->rank = (int)PyTuple_GET_SIZE(shape);
+    if (l->rank > MOST_DIMS || PyTuple_GET_SIZE(strides) != l->rank)
+        return 0;
+    l->offset = PyLong_AsSsize_t(offset), l->numel = 1;
+    for (int i = 0; i < l->rank; i++) {
+        l->sizes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, i)), l->steps[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(strides, i));
+        l->numel *= l->sizes[i];
+    }
+    return PyErr_Occurred() ? -1 : 1;
+}
+
+static void copy_region(const Layout *to, const Layout *from, int d, char *at, const char *source, Py_ssize_t size)
+{
+    if (d == to->rank) {
+        memcpy(at, source, (size_t)size);
+        return;
+    }
+    for (Py_ssize_t i = 0; i < to->sizes[d]; i++)
+        copy_region(to, from, d + 1, at + i * to->steps[d] * size, source + i * from->steps[d] * size, size);
+}
+
+/* What store() of stores.c launches, done by the host where it has the memory of a device before it that does nothing: 1; 0 where it has not.
+   ``read``, ``first`` and ``from``: a buffer, and where what is written lies in it; NULL for ``value``, a number. */
+int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first, PyObject *from,
+               PyObject *value)
+{
+    Layout to, source = {.rank = 0};
+    char number[8];
+    void *target = NULL, *memory = number;
+    PyObject *state, *side, *lock, *size;
+    int good = calls_are_usual();
+    if (good <= 0 || (good = region_of(shape, strides, offset, &to)) <= 0 || to.numel > FEW)
+        return good < 0 ? -1 : 0;
+    if (read != NULL ? (good = region_of(shape, from, first, &source)) <= 0 : (good = number_as(value, dtype, number)) <= 0)
+        return PyErr_Occurred() ? -1 : 0;
+    if ((size = PyObject_GetAttr(dtype, s_itemsize)) == NULL || (state = PyObject_GenericGetDict(device, NULL)) == NULL) {
+        Py_XDECREF(size);
+        return -1;
+    }
+    Py_ssize_t itemsize = PyLong_AsSsize_t(size);
+    side = PyDict_GetItem(state, s_inline), lock = PyDict_GetItem(state, s_lock);
+    good = side != NULL && IS(side, Inline) && is_near(state) && lock != NULL ? short_way(state, side) : 0;
+    if (good > 0)
+        good = is_ready(state, side);
+    if (good > 0 && (good = held(lock, s_acquire) ? -1 : 1) > 0) {
+        good = is_quiet(state) ? address_in(device, written, &target) : 0;
+        if (good > 0 && read != NULL)
+            good = address_in(device, read, &memory);
+        if (good > 0) {
+            memset(source.steps + source.rank, 0, (size_t)(MOST_DIMS - source.rank) * sizeof *source.steps);
+            copy_region(&to, &source, 0, (char *)target + to.offset * itemsize, (char *)memory + source.offset * itemsize, itemsize);
+            good = PyDict_SetItem(state, s_peek, Py_None) ? -1 : 1;
+        }
+        held(lock, s_release);
+    }
+    Py_DECREF(size), Py_DECREF(state);
+    return good;
+}
+
+/* -- indices ----------------------------------------------------------------------------------------------------------------------- */
 
 /* The lock is held, and nothing runs: write ``value``, a number or a tensor. 1; 0 where what is meant is not known here. */
 static int write_all(PyObject *x, PyObject *indices, PyObject *value, PyObject *device, PyObject *state, int n, int first)

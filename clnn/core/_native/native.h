@@ -45,7 +45,7 @@
     X(_views) X(_default_float) X(number) X(pushing) X(off) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) \
     X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
     X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) \
-    X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) X(near) X(command_execution_status) X(wait) X(mirrored)
+    X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) X(near) X(command_execution_status) X(wait) X(mirrored) X(clear)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -187,6 +187,8 @@ extern PyMethodDef alias_method, size_method;
 /* gather.c */
 PyObject *gathered(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *scattered(PyObject *module, PyObject *const *args, Py_ssize_t n);
+int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first, PyObject *from,
+               PyObject *value);
 /* indices.c */
 PyObject *only_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *beside_numbers(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -1,6 +1,20 @@
 /* Between the host and a device: interop.item and fetched, Transfers.send. */
 #include "native.h"
 
+/* Let go of what was kept for writes that may still run, where nothing does: whether it is gone. */
+static int let_go(PyObject *state, PyObject *side, PyObject *kept)
+{
+    PyObject *lock = PyDict_GetItem(state, s_lock), *got = NULL;
+    if (lock == NULL || PyDict_GetItem(state, s_last) != AT(side, Inline_done) || held(lock, s_acquire))
+        return PyErr_Occurred() ? -1 : 0;
+    int quiet = PyDict_GetItem(state, s_last) == AT(side, Inline_done);         /* another thread may just have added one */
+    if (quiet)
+        got = PyObject_CallMethodNoArgs(kept, s_clear);
+    held(lock, s_release);
+    Py_XDECREF(got);
+    return !quiet ? 0 : got == NULL ? -1 : 1;
+}
+
 /* Whether reads from this device may go the short way: nothing waits or is recorded, no array looks into memory, and nothing is left to be tidied up. */
 int short_way(PyObject *state, PyObject *side)
 {
@@ -10,6 +24,8 @@ int short_way(PyObject *state, PyObject *side)
     for (int i = 0; i < 5; i++) {
         PyObject *value = PyDict_GetItemWithError(state, empty[i]);
         int some = value == NULL ? -1 : PyObject_IsTrue(value);
+        if (some > 0 && empty[i] == s__pending)
+            some = (some = let_go(state, side, value)) > 0 ? 0 : some < 0 ? -1 : 1;
         if (some)
             return some < 0 && PyErr_Occurred() ? -1 : 0;
     }

@@ -163,7 +163,9 @@ static int put_tensor(PyObject *t, PyObject *shape, PyObject *strides, PyObject 
     if ((steps = steps_of(value, shape)) == NULL)
         return PyErr_Occurred() ? -1 : 0;
     int done = come_apart(st, 0) ? -1
-        : store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
+        : store_here(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
+    if (!done)
+        done = store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
     Py_DECREF(steps);
     return done;
 }
@@ -240,7 +242,11 @@ PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n)
         done = is_open(t);
     if (done > 0 && number_given) {
         PyObject *st = AT(t, Tensor__storage);
-        if (come_apart(st, 0) || (number = packed(value, AT(t, Tensor_dtype))) == NULL)
+        if (come_apart(st, 0))
+            return NULL;
+        if ((done = store_here(AT(st, Storage_device), AT(t, Tensor_dtype), args[1], args[2], args[3], AT(st, Storage_buf), NULL, NULL, NULL, value)))
+            return done < 0 || bump(t) ? NULL : Py_NewRef(Py_True);
+        if ((number = packed(value, AT(t, Tensor_dtype))) == NULL)
             return NULL;
         done = store(AT(st, Storage_device), AT(t, Tensor_dtype), args[1], args[2], args[3], AT(st, Storage_buf), NULL, NULL, NULL, number);
         Py_DECREF(number);
