@@ -291,11 +291,11 @@ class Prepared:
             if self.sizes is None:
                 return self._first(device, buffers, numbers)
             device.last = self.enqueue(device, device.queue, buffers, numbers)
-            if cost is not None and side.calls:
+            if cost is not None and side is not None and side.calls:
                 direct.driven(self.kernel, self.sizes)
         if device.tended:
             device.tend()
-        if self.checked and cost is not None and self.kernel.lost <= BUILD:
+        if self.checked and cost is not None and side is not None and self.kernel.lost <= BUILD:
             side.settle(self.kernel)
 
     def _called(self, device, side, cost, buffers, numbers) -> bool:
