@@ -159,11 +159,6 @@ int hire(int n, int placed)
     return (int)crew.helpers;
 }
 
-int helpers(void)
-{
-    return (int)crew.helpers;
-}
-
 /* Whether helpers are worth it for work that takes one thread so many seconds: 2 where those that sleep have to be woken. */
 static int called_up(double seconds, double now)
 {
@@ -224,11 +219,6 @@ double work_together(Work *work, void *given, size_t n, double seconds)
 }
 #else
 int hire(int n, int placed)
-{
-    return 0;
-}
-
-int helpers(void)
 {
     return 0;
 }

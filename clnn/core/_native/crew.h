@@ -8,7 +8,6 @@ typedef void Work(void *given, unsigned member, size_t first, size_t last);     
 enum { MOST_MEMBERS = 8 };       /* more would mostly look out */
 
 int hire(int n, int placed);
-int helpers(void);
 double work_together(Work *work, void *given, size_t groups, double seconds);
 
 #endif

@@ -114,7 +114,7 @@ static struct { char *memory; size_t size; } scratch[MOST_MEMBERS];
 
 static int reserve(size_t size)
 {
-    for (int i = 0; i < MOST_MEMBERS && (i == 0 || i <= helpers()); i++) {
+    for (int i = 0; i < MOST_MEMBERS; i++) {           /* helpers may come later; what is not used takes no memory */
         char *more = size > scratch[i].size ? PyMem_RawRealloc(scratch[i].memory, size) : scratch[i].memory;
         if (size > scratch[i].size && more == NULL)
             return -1;
@@ -238,23 +238,22 @@ int run_direct(PyObject *direct, PyObject *picked, PyObject *places, PyObject *n
 }
 
 /* Room for the arguments: those that never change have their size, the others that of a long vector. */
-static int make_room(Direct *d, PyObject *args, Py_ssize_t n, Py_ssize_t locals)
+static int make_room(Direct *d, PyObject *args, Py_ssize_t n)
 {
     size_t total = LINE;
-    for (Py_ssize_t i = 0; i < n + locals; i++) {
-        PyObject *value = i < n ? PyTuple_GET_ITEM(args, i) : Py_None;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *value = PyTuple_GET_ITEM(args, i);
         d->sizes[i] = value != Py_None && PyBytes_Check(value) && PyBytes_GET_SIZE(value) > LINE ? (size_t)PyBytes_GET_SIZE(value) : LINE;
         total += (d->sizes[i] + LINE - 1) & ~(size_t)(LINE - 1);
     }
     if ((d->memory = PyMem_Calloc(total, 1)) == NULL)
         return -1;
     char *next = (char *)(((uintptr_t)d->memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
-    for (Py_ssize_t i = 0; i < n + locals; i++) {
+    for (Py_ssize_t i = 0; i < n; i++) {
         d->args[i] = next;
         next += (d->sizes[i] + LINE - 1) & ~(size_t)(LINE - 1);
     }
     d->n = n;
-    d->locals = locals;
     return 0;
 }
 
@@ -278,12 +277,13 @@ static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwarg
     if (!address || locals < 0 || size < 0 || n + locals > MOST_ARGS || dimensions < 1 || dimensions > 3 || PyTuple_GET_SIZE(local) != dimensions)
         return PyErr_Format(PyExc_ValueError, "no launch that can be called");
     Direct *d = (Direct *)type->tp_alloc(type, 0);
-    if (d == NULL || make_room(d, args, n, locals) || reserve((size_t)locals * (size_t)(size + 2 * LINE) + LINE)) {
+    if (d == NULL || make_room(d, args, n) || reserve((size_t)locals * (size_t)(size + 2 * LINE) + LINE)) {
         Py_XDECREF(d);
         return d == NULL ? NULL : PyErr_NoMemory();
     }
     d->device = Py_NewRef(device);
     d->group = (Group *)(uintptr_t)address;
+    d->locals = locals;
     d->stride = ((size_t)size + 2 * LINE - 1) & ~(size_t)(LINE - 1);
     d->context.dimensions = (unsigned)dimensions;
     d->context.printed_at = &d->printed_at;
