@@ -251,12 +251,13 @@ def test_without_a_verdict_nothing_is_called(opened, device, monkeypatch):
 
 def test_wrong_arguments():
     make = native.built.Direct
-    for wrong in ((0, (1,), (1,), (), 0), (1, (1, 1, 1, 1), (1, 1, 1, 1), (), 0), (1, (1,), (1, 1), (), 0), (1, (1,), (1,), (None,) * 65, 0), (1, (1,), (1,), (), -1)):
+    for address, groups, local, args, locals in ((0, (1,), (1,), (), 0), (1, (1, 1, 1, 1), (1, 1, 1, 1), (), 0), (1, (1,), (1, 1), (), 0),
+                                                 (1, (1,), (1,), (None,) * 65, 0), (1, (1,), (1,), (), -1)):
         with pytest.raises(ValueError):
-            make(None, *wrong, 0)
+            make(None, address, groups, local, args, False, locals, 0)
     with pytest.raises(TypeError):
-        make(None, 1, (1,), (1,), (3,), 0, 0)
-    made = make(None, 1, (1,), (1,), (None, b"12345678" * 40), 1, 64)
+        make(None, 1, (1,), (1,), (3,), False, 0, 0)
+    made = make(None, 1, (1,), (1,), (None, b"12345678" * 40), False, 1, 64)
     made._set_arg_buf(0, b"1234")
     for position, value in ((2, b"1"), (-1, b"1"), (0, b"1" * 200)):
         with pytest.raises(ValueError):

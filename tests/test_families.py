@@ -74,7 +74,7 @@ CALLS = {
     "cumsum": (lambda n: (tensor(n, 3),), lambda x: x.cumsum(0), lambda x: x.cumsum(0)),
     "sort": (lambda n: (tensor(2, n),), lambda x: x.sort(-1)[0], lambda x: np.sort(x, -1)),
     "rows by index": (lambda n: (tensor(50, 6), places(n, 50)), lambda x, i: x[i], lambda x, i: x[i]),
-    "of so many rows": (lambda n: (tensor(n, 6), places(12, n)), lambda x, i: x[i], lambda x, i: x[i]),
+    "of so many rows": (lambda n: (tensor(n, 600), places(12, n)), lambda x, i: x[i], lambda x, i: x[i]),
     "embedding": (lambda n: (places((2, n), 40),), lambda i: F.embedding(i, weight(40, 12)), lambda i: weight(40, 12).numpy()[i]),
     "pad": (lambda n: (tensor(2, n),), lambda x: F.pad(x, (1, 2)), lambda x: np.pad(x, ((0, 0), (1, 2)))),
     "repeat": (lambda n: (tensor(1, n, 8),), lambda x: x.repeat(2, 1, 1), lambda x: np.tile(x, (2, 1, 1))),

@@ -73,8 +73,8 @@ class Device(Transfers):
         # Own declarations of built-in functions in place of a long header: None until a build showed whether the driver takes them.
         self.declares_builtins = None if self.flavour == "pocl" and not self.has_fp16 else False
         self.near = record.near and config.direct                   # its memory is this process's
-        # the names of kernels tell their program, by which they are found and called
-        self.marks_kernels = record.direct and config.direct and native.built is not None
+        self.calls_kernels = record.direct and config.direct and native.built is not None       # without the driver (direct.py)
+        self.marks_kernels = self.calls_kernels and self.flavour == "pocl"      # their names tell their program, by which they are found there
         self.builds_in_parallel = self.flavour in ("intel-gpu", "nvidia", "amd")   # others compile under one lock, or crash
         self.keeps_compilers = self.flavour == "intel-cpu"          # what is compiled holds six times the memory of what is read from a binary
         self.caches_binaries = self.flavour in ("pocl", "intel-cpu", "intel-gpu", "nvidia", "amd")  # rusticl dies on a bad binary

@@ -1,22 +1,26 @@
-"""Short launches without the driver. PoCL makes a shared library of each kernel and work-group size, with a function that runs one group; to call it takes a
-tenth of the time that a launch through its queue takes. A kernel that PoCL has launched is called so from then on, by threads that share its groups where
-that is worth it (``_native/crew.c``): they take work within a microsecond, and PoCL's own up to sixty.
+"""Short launches without the driver. PoCL makes a shared library of each kernel and work-group size, with a function that runs one group, and the binaries of
+Intel's CPU runtime hold such functions for any size: to call them takes a tenth of the time that a launch through a queue takes. A kernel that the driver has
+launched is called so from then on, by threads that share its groups where that is worth it (``_native/crew.c``): they take work within a microsecond, and a
+driver's own up to sixty.
 
-What this relies on is PoCL's own affair, so a process apart tries it once for each version (``probe``), and where that fails all goes through the driver.
-Kernels of such programs have a mark in their names that tells the program (``assemble.combine``), by which the right library is found.
+What this relies on is the drivers' own affair, so a process apart tries it once for each version (``probe``), and where that fails all goes through the driver.
+Kernels of PoCL's programs have a mark in their names that tells the program (``assemble.combine``), by which the right library is found.
 """
 from __future__ import annotations
 
 import ctypes
 import functools
+import math
 import os
 import re
 import struct
+import weakref
 
 import numpy as np
 
 from ..core import native
 from ..core.config import config
+from . import machine_code
 
 LIMIT = 500e-6              # seconds that a launch may take
 _SMALL = 65535              # work-items along a dimension, below which PoCL may have taken them to be few
@@ -24,8 +28,11 @@ _MOST_ARGS = 64             # of a kernel, and what follows them: arrays in loca
 _POINTER = struct.Struct("=Q").pack
 _LOADED = re.compile(r"(/.*)/(\w+)/[\d-]+-goffs0[^/]*/\2\.so")
 _folders = {}               # a program's mark -> the folder of its libraries
-_DRIVEN = object()          # stands for the address of a function that the driver is about to load
+_DRIVEN = object()          # stands for the address of a function that the driver knows, or is about to load
 _functions = {}             # path -> address, or None; the libraries stay in the process
+_codes = weakref.WeakKeyDictionary()    # a driver's program -> (memory, name -> address) of its functions
+_STRUCT = re.compile(r"\bstruct\b")
+_STACK = 1 << 20            # bytes of local memory and of all work-items of a group, at most: it is the stack's
 
 
 def driven(kernel, sizes) -> None:
@@ -57,15 +64,16 @@ def called(device, kernel, sizes, args):
     if not entry:
         return entry
     global_size, local_size = sizes
+    packed = not device.marks_kernels
     try:
-        return native.built.Direct(device, entry, tuple([g // n for g, n in zip(global_size, local_size)]), tuple(local_size), tuple(args),
-                                   _MOST_ARGS - len(args) if kernel.local_mem else 0, kernel.local_mem)
+        return native.built.Direct(device, entry, tuple([g // n for g, n in zip(global_size, local_size)]), tuple(local_size), tuple(args), packed,
+                                   _MOST_ARGS - len(args) if kernel.local_mem and not packed else 0, kernel.local_mem)
     except ValueError:                      # more arguments than it takes
         return False
 
 
 def kind(sizes):
-    """What PoCL compiles a kernel for: a work-group size, and whether there are few groups."""
+    """What PoCL compiles a kernel for, and Intel's runtime chooses by: a work-group size, and whether there are few groups."""
     return sizes[1], max(sizes[0]) < _SMALL
 
 
@@ -74,10 +82,37 @@ def _entry(device, kernel, sizes):
     key = kind(sizes)
     entry = kernel.entries.get(key)
     if entry is _DRIVEN:
-        device.last.wait()
-        may = sizes[1] is not None and "printf" not in kernel.source
-        entry = kernel.entries[key] = may and _function(kernel.cl.function_name, kernel.program.mark, *key) or False
+        entry = False
+        if sizes[1] is not None and "printf" not in kernel.source:
+            entry = _library_function(device, kernel, *key) if device.marks_kernels else _binary_function(kernel, sizes[1])
+        kernel.entries[key] = entry
     return entry
+
+
+def _binary_function(kernel, local_size):
+    """The address of a function of the kernel in its program's binary, or False: the one for whole vectors where groups are made of them, as the driver has it."""
+    import pyopencl as cl
+    built, name = kernel.program.cl, kernel.cl.function_name
+    try:
+        if built not in _codes:
+            _codes[built] = machine_code.load(built.get_info(cl.program_info.BINARIES)[0])
+        functions = _codes[built][1]
+        private = kernel.cl.get_work_group_info(cl.kernel_work_group_info.PRIVATE_MEM_SIZE, kernel.device.cl_device)
+    except (machine_code.Refused, cl.Error):
+        return False
+    if _STRUCT.search(kernel.source) or kernel.local_mem + private * math.prod(local_size) > _STACK:      # a struct may begin anywhere
+        return False
+    wide = [found for found in map(re.compile(rf"_ZGV[a-z](N|M)(\d+)[a-z\d]*_{name}").fullmatch, functions) if found]
+    if len(wide) > 1 or wide and wide[0][1] == "M":
+        return False
+    chosen = wide[0].group() if wide and local_size[0] % int(wide[0][2]) == 0 else name
+    return functions.get(chosen, False)
+
+
+def _library_function(device, kernel, local_size, few):
+    """The address of the function for groups of ``local_size`` of the kernel in a library, or False."""
+    device.last.wait()                      # it was loaded then
+    return _function(kernel.cl.function_name, kernel.program.mark, local_size, few) or False
 
 
 def _function(name, mark, local_size, few):

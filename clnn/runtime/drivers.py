@@ -82,8 +82,8 @@ def _run_probe(skip, folder=None, **variables):
     env.pop("PYTHONWARNINGS", None)
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         # -c with the text instead of the file: the script's folder must not shadow standard modules on sys.path
-        script = Path(__file__).with_name("probe.py").read_text()
-        child = subprocess.Popen([sys.executable, "-c", script, *skip], stdout=out, stderr=err, stdin=subprocess.DEVNULL, env=env)
+        script, code = Path(__file__).with_name("probe.py").read_text(), str(Path(__file__).with_name("machine_code.py"))
+        child = subprocess.Popen([sys.executable, "-c", script, code, *skip], stdout=out, stderr=err, stdin=subprocess.DEVNULL, env=env)
         try:
             code = child.wait(config.probe_timeout)
             ending = f"ended with status {code}" if code else ""
@@ -182,7 +182,8 @@ def _bad_entries(known):
 def verdicts(refresh: bool = False) -> dict:
     """The remembered verdicts, probing first where there are none for these drivers."""
     from .diskcache import FileLock
-    questions = zlib.crc32(Path(__file__).with_name("probe.py").read_bytes())       # another version may have asked others
+    # another version may have asked others
+    questions = zlib.crc32(b"".join([Path(__file__).with_name(name).read_bytes() for name in ("probe.py", "machine_code.py")]))
     path = cache_dir("probes") / f"{icd.fingerprint()}-{questions:08x}.json"
     with FileLock("probe.lock"):  # test runners start many processes at once: one probes, the others read
         table = None if refresh else _load(path)
@@ -238,10 +239,10 @@ def survey(refresh: bool = False) -> Survey:
         companion = [d for d in devices if asked and _is_pocl(platform.name) and d.name.startswith(_COMPANIONS)]
         for d, device in enumerate(d for d in devices if d not in companion):
             record = _record(p, d, platform, device, devices.index(device), table["verdicts"])
-            record.near = native.built is not None and table["verdicts"].get(record.key + _NEAR) == ""
+            record.near, key = native.built is not None and table["verdicts"].get(record.key + _NEAR) == "", record.key
             if companion:
                 record.companion, key = companion[0], device_key(platform, companion[0], devices.index(companion[0]))
-                record.direct = native.built is not None and table["verdicts"].get(key + _DIRECT) == ""
+            record.direct = native.built is not None and table["verdicts"].get(key + _DIRECT) == ""
             result.records.append(record)
     for record in result.records:
         if record.flavour == "pocl":        # it starts its threads when it is listed

@@ -5,7 +5,8 @@ than that is done at once by the thread that asks for it, where the driver can: 
 device in its platform. A launch goes there only when nothing enqueued before it is still running, so the order of all work stays what
 it was, and only while launches of its kind take less time there than the threads' wake-up is worth.
 
-Where PoCL's kernels can be called (``direct.py``) that second device only moves data: each kernel is built for the first one, which launches it once.
+Where kernels can be called (``direct.py``) that queue only moves data: each kernel is launched once by the driver's threads. PoCL builds for the first device
+alone then.
 """
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ class Inline:
         self.device, self.queue, self.twin, self.short = device, queue, twin, True
         self._pause = getattr(os, "sched_yield", lambda: None)
         self.limit, self.done, self.handle = _LIMIT[device.flavour], None, queue.int_ptr
-        self.calls = twin is not None and device.marks_kernels
+        self.calls = device.calls_kernels
         self.helpers = direct.helpers(device) if self.calls else 0
         if self.calls:
             self.limit = direct.LIMIT

@@ -398,7 +398,7 @@ class Prepared:
         side = device.inline
         if side is not None and self.cost is None and self.sizes is None:
             self.cost = side.cost_of(self.kernel, self.where, args)
-            if self.cost is not None and side.twin is not None:
+            if self.cost is not None and (side.calls or side.twin is not None):
                 self.twin = None if side.calls else Prepared(side.kernel(self.kernel), *self.where, self.args)
 
     def _ways(self):
@@ -465,8 +465,12 @@ def _settle(device, kernel, gs, ls):
             ls = (best,) + (1,) * (len(gs) - 1)
         elif device.flavour == "pocl":
             ls = (1,) * len(gs)
-        elif device.is_cpu or kernel.compile_local not in (None, (0, 0, 0)):
+        elif kernel.compile_local not in (None, (0, 0, 0)):
             return gs, None
+        elif device.is_cpu:
+            if not device.calls_kernels:
+                return gs, None
+            ls = (gs[0] if gs[0] <= 16 else 16 if gs[0] <= 128 else 32,) + (1,) * (len(gs) - 1)     # whole vectors, and few idle items
         else:                                  # GPUs' drivers find no good divisor of most sizes
             ls = (min(64 if gs[0] > 32 else 32, best),) + (1,) * (len(gs) - 1)
     if len(ls) != len(gs):

@@ -2,8 +2,9 @@
 
 It prints one JSON object per line: ``platform``, then per device ``begin`` and ``end``; ``broken`` where pyopencl cannot be imported. The parent blames
 the device that began and did not end. Last of all come two questions that do not decide whether a device is used (see ``direct.py``): whether the memory of a
-processor's driver is this process's, and whether what PoCL has built for its device in the calling thread can be called without it. Where that is so, the
-device's key with ``|near`` or ``|direct`` ends, too. Arguments: keys of devices to leave out. It imports nothing of clnn, so that it starts fast and alone.
+processor's driver is this process's, and whether what PoCL has built for its device in the calling thread, or Intel's runtime, can be called without it. Where
+that is so, the device's key with ``|near`` or ``|direct`` ends, too. Arguments: the path of ``machine_code.py``, and keys of devices to leave out. It imports
+nothing of clnn, so that it starts fast and alone.
 """
 import json
 import os
@@ -45,7 +46,7 @@ def run(cl, np, device):
         raise RuntimeError(f"wrong result: {y[:4].tolist()} where {(x[:4] * 2 + 1).tolist()} was expected")
 
 
-def memory_is_near(cl, np, device):
+def memory_is_near(cl, np, device, _):
     """Whether what a kernel reads and writes is what this process sees where the driver once mapped its buffers."""
     import ctypes
     context = cl.Context([device])
@@ -75,40 +76,54 @@ def memory_is_near(cl, np, device):
 
 IDS = """
 __kernel void probe_direct(__global const float* x, const long n, const float f, __global long* y) {
-    __local long a[1024], b[8];
-    long i = get_global_id(0) + get_global_size(0) * get_global_id(1), k = get_local_id(0) + 4 * get_local_id(1);
-    a[128 * k] = i;
-    b[7 - k] = 2 * i;
+    __local long a[1024], b[32];
+    long i = get_global_id(0) + get_global_size(0) * get_global_id(1), k = get_local_id(0) + get_local_size(0) * get_local_id(1);
+    long last = get_local_size(0) * get_local_size(1) - 1;
+    a[32 * k] = i;
+    b[last - k] = 2 * i;
     barrier(CLK_LOCAL_MEM_FENCE);
     if (i < n) {
         __global long* at = y + 12 * i;
-        at[0] = (long)(x[i] * f);      at[1] = get_work_dim();       at[2] = get_num_groups(0);   at[3] = get_num_groups(1);
+        at[0] = (long)(exp(x[i] / 64) * f);     at[1] = get_work_dim();       at[2] = get_num_groups(0);   at[3] = get_num_groups(1);
         at[4] = get_local_size(0);     at[5] = get_local_size(1);    at[6] = get_group_id(0);     at[7] = get_group_id(1);
-        at[8] = get_global_offset(0);  at[9] = get_global_size(0);   at[10] = get_num_groups(2);  at[11] = a[896 - 128 * k] + b[k];
+        at[8] = get_global_offset(0);  at[9] = get_global_size(0);   at[10] = get_num_groups(2);  at[11] = a[32 * (last - k)] + b[k];
     }
 }"""
 
 
-def called_directly(cl, np, device):
+def driven(cl, np, device, local):
+    """(what the driver computes, the address of that, the function for another result, memory of the arguments, program), for 2 by 3 groups."""
+    context, n = cl.Context([device]), 6 * local[0] * local[1] - 8
+    queue = cl.CommandQueue(context)
+    x, y = np.arange(n, dtype=np.float32), np.zeros(12 * n, np.int64)
+    src = cl.Buffer(context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
+    dst = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=y)
+    program = cl.Program(context, IDS).build(cache_dir=False)
+    kernel = cl.Kernel(program, "probe_direct")
+    kernel.set_args(src, np.int64(n), np.float32(3), dst)
+    cl.enqueue_nd_range_kernel(queue, kernel, (2 * local[0], 3 * local[1]), local)
+    cl.enqueue_copy(queue, y, dst, is_blocking=True)
+    kept = [cl.enqueue_map_buffer(queue, b, cl.map_flags.READ, 0, (1,), np.uint8)[0] for b in (src, dst)]
+    return y, [k.ctypes.data for k in kept], program, (kept, src, dst)
+
+
+def same(np, y, other, where):
+    """Whether the driver's results, which are seen ``where`` it mapped them, are those of the call."""
+    import ctypes
+    return y.any() and np.array_equal(y, other) and np.ctypeslib.as_array((ctypes.c_int64 * y.size).from_address(where)).tolist() == y.tolist()
+
+
+def called_directly(cl, np, device, _):
     """Whether the function that PoCL made of a kernel does the same when it is called as ``_native/direct.c`` does."""
     import ctypes
     import re
     import struct
-    context = cl.Context([device])
-    queue, n = cl.CommandQueue(context), 40
-    x, y = np.arange(n, dtype=np.float32), np.zeros(12 * n, np.int64)
-    src = cl.Buffer(context, cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR, hostbuf=x)
-    dst = cl.Buffer(context, cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR, hostbuf=y)
-    kernel = cl.Kernel(cl.Program(context, IDS).build(cache_dir=False), "probe_direct")
-    kernel.set_args(src, np.int64(n), np.float32(3), dst)
-    cl.enqueue_nd_range_kernel(queue, kernel, (8, 6), (4, 2))
-    cl.enqueue_copy(queue, y, dst, is_blocking=True)
+    y, where, _, kept = driven(cl, np, device, (4, 2))
     path = re.search(r"/\S.*/probe_direct/4-2-1-goffs0\S*/probe_direct\.so$", open("/proc/self/maps").read(), re.M).group()
     group = ctypes.CDLL(path)["_pocl_kernel_probe_direct_workgroup"]
     group.argtypes, group.restype = [ctypes.c_char_p] * 2 + [ctypes.c_size_t] * 3, None
-    where = [cl.enqueue_map_buffer(queue, b, cl.map_flags.READ, 0, (1,), np.uint8)[0].ctypes.data for b in (src, dst)]
-    other = np.zeros(12 * n, np.int64)
-    values = [ctypes.create_string_buffer(struct.pack(*v), 64) for v in (("Q", where[0]), ("q", n), ("f", 3), ("Q", other.ctypes.data))]
+    other = np.zeros(y.size, np.int64)
+    values = [ctypes.create_string_buffer(struct.pack(*v), 64) for v in (("Q", where[0]), ("q", y.size // 12), ("f", 3), ("Q", other.ctypes.data))]
     arrays = [ctypes.create_string_buffer(8192 + 128) for _ in range(2)]            # in local memory: their pointers follow the arguments
     values += [ctypes.create_string_buffer(struct.pack("Q", -(-ctypes.addressof(a) // 128) * 128)) for a in arrays]
     args = struct.pack("6Q", *map(ctypes.addressof, values))
@@ -117,10 +132,33 @@ def called_directly(cl, np, device):
     for gy in range(3):
         for gx in range(2):
             group(args, told, gx, gy, 0)
-    return y.any() and np.array_equal(y, other) and np.ctypeslib.as_array((ctypes.c_int64 * y.size).from_address(where[1])).tolist() == y.tolist()
+    return same(np, y, other, where[1])
 
 
-def main(skip):
+def called_packed(cl, np, device, code):
+    """The same of the functions in a binary of Intel's runtime: one for any group, and one for those that fill whole vectors."""
+    import ctypes
+    import re
+    import runpy
+    import struct
+    for local in ((4, 2), (16, 2)):
+        y, where, program, kept = driven(cl, np, device, local)
+        memory, functions = runpy.run_path(code)["load"](program.get_info(cl.program_info.BINARIES)[0])
+        wide = [name for name in functions if re.fullmatch(r"_ZGV[a-z]N\d+[a-z0-9]*_probe_direct", name)]
+        group = ctypes.CFUNCTYPE(None, *[ctypes.c_char_p] * 3)(functions[wide[0] if wide and local[0] == 16 else "probe_direct"])
+        other = np.zeros(y.size, np.int64)
+        given = struct.pack("Qqf4xQ", where[0], y.size // 12, 3, other.ctypes.data)
+        sizes = (2 * local[0], 3 * local[1], 1, *local, 1, *local, 1, 2, 3, 1)
+        args = given + struct.pack("4Q12Q2Q12Q128x", 2, 0, 0, 0, *sizes, 0, 0, *sizes)
+        for gy in range(3):
+            for gx in range(2):
+                group(args, struct.pack("8Q", gx, gy, *[0] * 6), bytes(128))
+        if not same(np, y, other, where[1]):
+            return False
+    return True
+
+
+def main(code, skip):
     warnings.simplefilter("ignore")
     try:
         import numpy as np
@@ -128,7 +166,7 @@ def main(skip):
     except Exception as exc:                # no driver is to blame
         say(event="broken", problem=f"{type(exc).__name__}: {exc}"[:400])
         os._exit(1)
-    processors, companions = [], []
+    processors, companions, packed = [], [], []
     for platform in cl.get_platforms():
         try:
             devices = platform.get_devices()
@@ -147,16 +185,18 @@ def main(skip):
                 say(event="end", key=key, problem="")
                 if device.type & cl.device_type.CPU:
                     processors.append((key, device))
+                    if platform.name.startswith("Intel") and sys.platform == "linux":
+                        packed.append((key, device))
             except Exception as exc:
                 say(event="end", key=key, problem=f"{type(exc).__name__}: {exc}"[:800])
     say(event="done")
-    for name, works, asked in (("near", memory_is_near, processors), ("direct", called_directly, companions)):
+    for name, works, asked in (("near", memory_is_near, processors), ("direct", called_directly, companions), ("direct", called_packed, packed)):
         for key, device in asked:
-            if works(cl, np, device):
+            if works(cl, np, device, code):
                 say(event="end", key=f"{key}|{name}", problem="")
     sys.stdout.flush()
     os._exit(0)  # some drivers crash while they unload; the verdicts are out already
 
 
 if __name__ == "__main__":
-    main(set(sys.argv[1:]))
+    main(sys.argv[1], set(sys.argv[2:]))

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { MOST_HELPERS = MOST_MEMBERS - 1, PARTS = 4 };            /* parts that each thread takes, so that one which was held up holds up nobody else */
+static const size_t STACK = 8 << 20;                            /* bytes: Intel's kernels have their local memory there */
 static const double LOOK_OUT = 150e-6, ALONE = 2.5e-6, WAKE = 15e-6, OWED = 60e-6, LATE = 200e-6, LEAST_REST = 5e-3, MOST_REST = 1.0;       /* seconds */
 
 static struct {
@@ -149,6 +150,7 @@ int hire(int n, int placed)
     pthread_sigmask(SIG_SETMASK, &all, &before);                /* signals are the interpreter's */
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK);
     while (crew.helpers < (unsigned)n && crew.helpers < MOST_HELPERS
            && pthread_create(&thread, &attributes, help, (void *)(uintptr_t)(crew.helpers + 1)) == 0)
         crew.helpers++;

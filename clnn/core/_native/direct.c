@@ -9,7 +9,9 @@
 #include <xmmintrin.h>
 #endif
 
-typedef void Group(void *args, void *context, size_t x, size_t y, size_t z);        /* runs all work-items of one group */
+/* What runs all work-items of one group: PoCL's functions, and those of Intel's runtime. */
+typedef void Group(void *args, void *context, size_t x, size_t y, size_t z);
+typedef void PackedGroup(const void *args, const size_t *group, void *runtime);
 
 /* What a group knows of the launch: PoCL's pocl_context, with room for what later versions add. */
 typedef struct {
@@ -18,6 +20,14 @@ typedef struct {
     unsigned *printed_at, printed_size, dimensions;
     char later[128];
 } Context;
+
+/* The same for Intel's runtime. It follows the arguments, which are packed, and tells each size for groups at the edge as well; then all once more, as the
+   runtime may merge groups into others. */
+typedef struct {
+    size_t dimensions, offset[3], global[3], local[2][3], groups[3];
+    void *runtime[2];
+    size_t inner_global[3], inner_local[2][3], inner_groups[3], later[16];
+} Launch;
 
 enum { MOST_ARGS = 64, LINE = 128 };        /* arguments begin at multiples of as many bytes, as the longest vector does */
 
@@ -33,6 +43,10 @@ typedef struct {
     double seconds;                         /* that each takes: 0 before the first run */
     void *args[MOST_ARGS], *memory;
     size_t sizes[MOST_ARGS];                /* room for each */
+    int packed, laid;                       /* whether arguments are packed (Intel's), and whether it is known where each of them stands */
+    size_t lengths[MOST_ARGS], offsets[MOST_ARGS];      /* there */
+    char *block;
+    Launch *launch;
 } Direct;
 
 /* -- where buffers are ------------------------------------------------------------------------------------------------------------- */
@@ -133,7 +147,43 @@ static int set_value(Direct *d, Py_ssize_t at, const void *value, Py_ssize_t siz
         return -1;
     }
     memcpy(d->args[at], value, size);
+    if (d->packed) {
+        d->laid = d->laid && d->lengths[at] == (size_t)size;
+        d->lengths[at] = (size_t)size;
+        if (d->laid)
+            memcpy(d->block + d->offsets[at], value, size);
+    }
     return 0;
+}
+
+/* Tell the sizes of the launch behind packed arguments. */
+static void tell_sizes(Direct *d)
+{
+    Launch *launch = d->launch;
+    launch->dimensions = d->context.dimensions;
+    for (int i = 0; i < 3; i++) {
+        launch->inner_groups[i] = launch->groups[i] = d->context.groups[i];
+        launch->inner_global[i] = launch->global[i] = d->context.groups[i] * d->context.local[i];
+        for (int k = 0; k < 2; k++)
+            launch->inner_local[k][i] = launch->local[k][i] = d->context.local[i];
+    }
+}
+
+/* Pack the arguments: each stands at a multiple of its size. Whether all are known, and of such sizes. */
+static int lay(Direct *d)
+{
+    size_t end = 0;
+    for (Py_ssize_t i = 0; i < d->n; i++) {
+        size_t length = d->lengths[i];
+        if (length == 0 || length > LINE || length & (length - 1))
+            return 0;
+        d->offsets[i] = (end + length - 1) & ~(length - 1);
+        end = d->offsets[i] + length;
+        memcpy(d->block + d->offsets[i], d->args[i], length);
+    }
+    d->launch = (Launch *)(d->block + ((end + sizeof(size_t) - 1) & ~(sizeof(size_t) - 1)));
+    tell_sizes(d);
+    return d->laid = 1;
 }
 
 /* Numbers are rounded as the driver has them rounded, whatever this thread has set: that. */
@@ -155,6 +205,25 @@ static void round_as_before(unsigned before)
     if ((before & 0xffc0) != 0x1f80)
         _mm_setcsr(before);
 #endif
+}
+
+/* As below, with packed arguments. What stands behind a group's place is memory for local arrays: NULL for the stack. */
+static void run_packed(void *direct, unsigned member, size_t first, size_t last)
+{
+    Direct *d = direct;
+    PackedGroup *group = (PackedGroup *)d->group;
+    void *nothing_given[16] = {NULL};
+    size_t across = d->context.groups[0], rows = d->context.groups[1], at[8] = {first % across, first / across % rows, first / across / rows};
+    unsigned before = round_as_driver();
+    for (size_t i = first; i < last; i++) {
+        group(d->block, at, nothing_given);
+        if (++at[0] == across) {
+            at[0] = 0;
+            if (++at[1] == rows)
+                at[1] = 0, at[2]++;
+        }
+    }
+    round_as_before(before);
 }
 
 /* Some of the groups, which are counted as if they stood in a line. */
@@ -184,13 +253,17 @@ static void run_some(void *direct, unsigned member, size_t first, size_t last)
     round_as_before(before);
 }
 
-static void run_groups(Direct *d)
+/* Run all groups; 0 where the arguments cannot be packed. */
+static int run_groups(Direct *d)
 {
+    if (d->packed && !d->laid && !lay(d))
+        return 0;
     if (d->total == 0)
-        return;
-    double took = work_together(run_some, d, d->total, d->seconds * (double)d->total) / (double)d->total;
+        return 1;
+    double took = work_together(d->packed ? run_packed : run_some, d, d->total, d->seconds * (double)d->total) / (double)d->total;
     if (took > 0.0)                         /* what was held up once counts as twice what is usual at most */
         d->seconds = d->seconds > 0.0 ? 0.75 * d->seconds + 0.25 * (took < 2.0 * d->seconds ? took : 2.0 * d->seconds) : took;
+    return 1;
 }
 
 /* Give it a number as launch.PACKED has it. */
@@ -233,11 +306,10 @@ int run_direct(PyObject *direct, PyObject *picked, PyObject *places, PyObject *n
     for (Py_ssize_t i = 0; i < count; i++)
         if (set_number(d, PyList_GET_ITEM(places, i), PySequence_Fast_GET_ITEM(numbers, i)))
             return -1;
-    run_groups(d);
-    return 1;
+    return run_groups(d);
 }
 
-/* Room for the arguments: those that never change have their size, the others that of a long vector. */
+/* Room for the arguments: those that never change have their size, the others that of a long vector. Packed ones have it once more behind. */
 static int make_room(Direct *d, PyObject *args, Py_ssize_t n)
 {
     size_t total = LINE;
@@ -246,13 +318,14 @@ static int make_room(Direct *d, PyObject *args, Py_ssize_t n)
         d->sizes[i] = value != Py_None && PyBytes_Check(value) && PyBytes_GET_SIZE(value) > LINE ? (size_t)PyBytes_GET_SIZE(value) : LINE;
         total += (d->sizes[i] + LINE - 1) & ~(size_t)(LINE - 1);
     }
-    if ((d->memory = PyMem_Calloc(total, 1)) == NULL)
+    if ((d->memory = PyMem_Calloc(d->packed ? 2 * total + sizeof(Launch) : total, 1)) == NULL)
         return -1;
     char *next = (char *)(((uintptr_t)d->memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
     for (Py_ssize_t i = 0; i < n; i++) {
         d->args[i] = next;
         next += (d->sizes[i] + LINE - 1) & ~(size_t)(LINE - 1);
     }
+    d->block = next;
     d->n = n;
     return 0;
 }
@@ -262,21 +335,26 @@ static void set_groups(Direct *d, PyObject *groups)
     for (Py_ssize_t i = 0; i < 3; i++)
         d->context.groups[i] = i < PyTuple_GET_SIZE(groups) ? PyLong_AsSize_t(PyTuple_GET_ITEM(groups, i)) : 1;
     d->total = d->context.groups[0] * d->context.groups[1] * d->context.groups[2];
+    if (d->laid)
+        tell_sizes(d);
 }
 
-/* Direct(device, address, groups, local, args, locals, size): ``args`` has bytes, or None where something is given at each run; up to ``locals`` arrays in local memory have
-   ``size`` bytes together. */
+/* Direct(device, address, groups, local, args, packed, locals, size): ``args`` has bytes, or None where something is given at each run, ``packed`` as Intel's
+   runtime has them; up to ``locals`` arrays in local memory have ``size`` bytes together. */
 static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwargs)
 {
     unsigned long long address;
     PyObject *device, *groups, *local, *args;
     Py_ssize_t locals, size;
-    if (!PyArg_ParseTuple(given, "OKO!O!O!nn", &device, &address, &PyTuple_Type, &groups, &PyTuple_Type, &local, &PyTuple_Type, &args, &locals, &size))
+    int packed;
+    if (!PyArg_ParseTuple(given, "OKO!O!O!pnn", &device, &address, &PyTuple_Type, &groups, &PyTuple_Type, &local, &PyTuple_Type, &args, &packed, &locals, &size))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(args), dimensions = PyTuple_GET_SIZE(groups);
     if (!address || locals < 0 || size < 0 || n + locals > MOST_ARGS || dimensions < 1 || dimensions > 3 || PyTuple_GET_SIZE(local) != dimensions)
         return PyErr_Format(PyExc_ValueError, "no launch that can be called");
     Direct *d = (Direct *)type->tp_alloc(type, 0);
+    if (d != NULL)
+        d->packed = packed;
     if (d == NULL || make_room(d, args, n) || reserve((size_t)locals * (size_t)(size + 2 * LINE) + LINE)) {
         Py_XDECREF(d);
         return d == NULL ? NULL : PyErr_NoMemory();
@@ -356,7 +434,8 @@ static PyObject *direct_set_bytes(PyObject *direct, PyObject *args)
 
 static PyObject *direct_run(PyObject *direct, PyObject *queue)
 {
-    run_groups((Direct *)direct);
+    if (!run_groups((Direct *)direct))
+        return PyErr_Format(PyExc_RuntimeError, "arguments that were not given");
     Py_RETURN_NONE;
 }
 
@@ -391,8 +470,7 @@ static PyObject *direct_launch(PyObject *direct, PyObject *given)
     set_groups(d, groups);
     if (PyErr_Occurred())
         return NULL;
-    run_groups(d);
-    Py_RETURN_TRUE;
+    return PyBool_FromLong(run_groups(d));
 }
 
 static PyMethodDef direct_methods[] = {
