@@ -11,8 +11,8 @@ variable                  meaning
 ``CLNN_SHARE_MEMORY``     ``0``: tensors and NumPy arrays share no memory, all conversions copy
 ``CLNN_DEBUG``            ``1``: wait after each launch, so that an error names the launch that caused it
 ``CLNN_INLINE``           ``0``: short launches on CPUs wake the driver's threads like long ones instead of running in the calling thread
-``CLNN_DIRECT``           ``0``: such launches, and reads and writes of few values, go through the driver each time: nothing that PoCL has built is called
-                          without it, and the memory of no CPU driver is touched
+``CLNN_DIRECT``           ``0``: such launches, and reads and writes of few values, go through the driver each time: nothing that a driver has built is
+                          called without it, and the memory of no CPU driver is touched
 ``CLNN_NATIVE``           ``0``: the functions that every operator goes through run in Python, as where their C forms were not built
 ``CLNN_BUILD_AHEAD``      ``0``: no second process that builds missing kernels beside this one
 ``CLNN_AFFINITY``         ``0``: worker threads of CPU drivers are not given a core each and the batch policy
