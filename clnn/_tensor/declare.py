@@ -206,7 +206,7 @@ def _refuse_complex(op, values):
 
 def _with_common_names(op, body, params, old=(), thin=None, seen=None):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
-    exact, real_only, again = op.name in EXACT, not op.complex, getattr(body, "again", None)
+    exact, real_only, again, by_name = op.name in EXACT, not op.complex, getattr(body, "again", None), getattr(body, "by_name", None)
     own_out = "out" in params and not exact
     listed = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS)
 
@@ -217,6 +217,10 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
             missed = again(args)
             if missed.__class__ is not Missed:
                 return missed
+        elif by_name is not None and "out" not in kwargs and foreign.early is None:
+            got = by_name((args, tuple(kwargs.items())))        # other names of arguments are never of a known kind
+            if got.__class__ is not Missed:
+                return got
         elif seen is not None:
             if not kwargs:
                 key = recalled(seen, args)

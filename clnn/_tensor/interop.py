@@ -126,18 +126,10 @@ def read(t: Tensor) -> np.ndarray:
     return raw.view(t.dtype.np).reshape(tuple(t.shape))
 
 
-def fetched(storage, nbytes, first):
-    """So many bytes of a storage from byte ``first`` on as a bytearray where nothing has to be waited for and nobody looks on; else None."""
-    return None
-
-
-fetched = native.form("fetched", fetched)
-
-
 def _bytes(t, nbytes):
     """So many bytes from the first element on, as an array of ``uint8``."""
     st, first = t._storage, t._offset * t.dtype.itemsize
-    got = fetched(st, nbytes, first)
+    got = mirror.fetched(st, nbytes, first)
     if got is not None:
         return np.frombuffer(got, np.uint8)
     known = mirror.told(st) if st.__class__ is not Storage and not st.device.records() else None

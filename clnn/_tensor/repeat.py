@@ -158,6 +158,29 @@ def _computed(buffers):
     return buffers
 
 
+def _fold_key(values):
+    """The kind of a call with one tensor, which comes first, for reductions of what is pending."""
+    first, *rest = values
+    if first.__class__ is tuple:                                # (arguments, those by name)
+        (first, *rest), given = values
+        rest += [v for pair in given for v in pair]
+    return (first.shape, first.dtype, first._storage.device, *[part for v in rest for part in (v, type(v))]), first, rest
+
+
+def _note_fold(folds, values, result):
+    """Note what a call came to that only recorded a reduction of its pending operand, for the C form: the next of its kind is recorded without the body."""
+    node = result._storage.node if result.__class__ is Tensor else None
+    if node is None or node.reduce is None or symbols.tracing is not None:
+        return result
+    key, first, rest = _fold_key(values)
+    if node.args[0][0] is first._storage.node and not any([isinstance(v, Tensor) for v in rest]):
+        with contextlib.suppress(TypeError):                    # an argument without a hash
+            if len(folds) > _MOST:
+                folds.clear()
+            folds[key] = node.reduce, node.compute, result.dtype, result.shape, result._numel
+    return result
+
+
 def repeated(body, mode="", entries=None):
     """``body`` with calls of a known kind repeated (decorator).
 
@@ -179,8 +202,8 @@ def repeated(body, mode="", entries=None):
     words = mode.split() if mode.__class__ is str else ()
     ready, fresh = (1 if "alone" in words else _SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
     whole = 1 << 62 if "whole" in words else _SOME if "small" in words else _FEW if "few" in words else 0
-    known, akin, met = {}, {}, set()
-    for kept in (known, akin, met):
+    known, akin, met, folds = {}, {}, set(), {} if "alone" in words and native.built is not None else None
+    for kept in (known, akin, met) if folds is None else (known, akin, met, folds):
         on_change(kept.clear)
         dt.default_listeners.append(kept.clear)
 
@@ -222,7 +245,7 @@ def repeated(body, mode="", entries=None):
         """Make the call, and observe it where that says how to make the next one of its kind."""
         key, found = missed.key, missed.found
         if key is None:
-            return body(*values)
+            return body(*values) if folds is None else _note_fold(folds, values, body(*values))
         if len(known) > _MOST or len(met) > 8 * _MOST:
             known.clear()
             met.clear()
@@ -262,7 +285,7 @@ def repeated(body, mode="", entries=None):
         result = again(values)
         return result if result.__class__ is not Missed else learn(values, result)
     if native.built is not None and not fresh:
-        again = native.built.again(known, again, ready, _TRIES, -1 if entries is None else entries)
+        again = native.built.again(known, again, ready, _TRIES, -1 if entries is None else entries, folds)
     call.again, call.learn = again, learn
     return call
 
@@ -277,7 +300,7 @@ def repeated_composite(body, mode="", entries=False):
         if kwargs.get("out") is not None:
             return body(*args, **kwargs)                        # what is given to hold the result may have to be resized or written with care
         return named(args, tuple(kwargs.items())) if kwargs else brief(*args)
-    call.again, call.learn = brief.again, brief.learn
+    call.again, call.learn, call.by_name = brief.again, brief.learn, named.again
     return call
 
 

@@ -12,7 +12,7 @@ import struct
 from collections import deque
 
 from ..core import dtype as dt
-from ..core import symbols
+from ..core import native, symbols
 from ..core.shape import collapse, contiguous_strides
 from ..runtime import launch as launcher
 from ..runtime import templates
@@ -59,13 +59,18 @@ class Reduction:
         return codegen._WORD.sub(lambda m: {"a": a, "b": b}.get(m.group(), m.group()), text)
 
 
+@native.know
 class Call:
-    """One recorded reduction: over which dimensions of what shape, and the finishing constant."""
+    """One recorded reduction, or several of a kind: over which dimensions of what shape, and the finishing constant.
 
-    __slots__ = ("spec", "shape", "dims", "acc", "constant")
+    ``kind``: what tells it from others. ``number``: the constant as kernels take it, once it was given to one.
+    """
+
+    __slots__ = ("spec", "shape", "dims", "acc", "constant", "kind", "number")
 
     def __init__(self, spec, shape, dims, acc, constant=0.0):
         self.spec, self.shape, self.dims, self.acc, self.constant = spec, shape, dims, acc, constant
+        self.kind, self.number = (spec.name, acc, shape, dims), None
 
     def run(self, storage, node):
         """Realise ``node`` (the pending value of ``storage``)."""
@@ -77,7 +82,7 @@ class Call:
                 if source.buf is None:
                     realize(owner_of(source))
                 source = source.buf
-            key = (device, self.spec.name, self.acc, node.dtype, self.shape, self.dims, dtype, strides)
+            key = (device, dtype, strides, self.kind, node.dtype)
             plan = _plans.get(key)
             if plan is None:
                 plan = _plans[key] = self._plan(device, self.elements(node), node.dtype)
@@ -99,7 +104,7 @@ class Call:
                 for n in kept:
                     realize(owner_of(n))
                 key, reads, numbers, nodes = told(source)
-        key = (*key, self.spec.name, self.acc, node.dtype, self.shape, self.dims)
+        key = (*key, self.kind, node.dtype)
         known = _fusions.get(key, False)
         if known is False:
             if len(_fusions) > 8192:    # a loop over ever new shapes must not grow without bound
@@ -139,7 +144,7 @@ class Call:
 
     def _plan(self, device, group, out_dtype):
         """The launches that reduce what ``group`` computes."""
-        key = (device, self.spec.name, self.acc, out_dtype, self.shape, self.dims, tuple(group.code), tuple(group.kinds),
+        key = (device, self.kind, out_dtype, tuple(group.code), tuple(group.kinds),
                tuple([(leaf[1], leaf[3], leaf[4]) for leaf in group.leaves]))
         plan = _plans.get(key)
         if plan is None:
@@ -158,6 +163,11 @@ def defer(storage, call: Call) -> None:
     so that a list of a program's losses would hold what they are computed from."""
     storage.node.reduce = call
     _unread.append(storage.node.out)
+    if len(_unread) > UNREAD:
+        _read_some()
+
+
+def _read_some():
     while len(_unread) > UNREAD and launcher.recorders is None and launcher.recording is None:
         first = _unread.popleft()()
         if first is not None:
@@ -165,6 +175,10 @@ def defer(storage, call: Call) -> None:
                 first.buffer()
 
 
+native.give(reduce=globals(), unread=_unread, most_unread=UNREAD, read_some=_read_some)
+
+
+@native.know
 class Plan:
     """What all launches of one reduction over one layout have in common; ``rest`` combines the partial results where there are several."""
 
@@ -193,7 +207,11 @@ class Plan:
 
     def run(self, device, call, leaves, scalars, out, checks):
         target = out if self.rest is None else device.alloc(self.scratch)
-        constant = struct.pack("d", call.constant) if "double" in call.acc.acc else symbols.real(call.constant)
+        constant = call.number
+        if constant is None:
+            constant = struct.pack("d", call.constant) if "double" in call.acc.acc else symbols.real(call.constant)
+            if symbols.tracing is None:
+                call.number = constant
         if self.prepared is None:
             operands = [a for walk in self.walks for a in (BUFFER, NUMBER, *walk)]
             args = [*self.head, *operands, *[NUMBER] * (len(scalars) + 1), BUFFER, *checks]

@@ -29,6 +29,7 @@ _LIMIT = {"intel-cpu": 14e-6, "pocl": 17e-6}     # seconds that a launch may tak
 _LOCAL_THREAD = 1 << 31     # CL_QUEUE_THREAD_LOCAL_EXEC_ENABLE_INTEL of cl_intel_exec_by_local_thread
 _WAKE = 60e-6               # seconds that PoCL's threads take to wake up
 _MOMENT = 40e-6             # seconds that a short launch waits for other short ones to end
+_PAUSE, _LONG_PAUSE = 8, 512    # short launches that follow others elsewhere until one waits again
 BUILD = 0.006               # seconds lost from where on a kernel is built for the other queue: it takes longer, but is kept on disk
 _TRIES = 16                 # short launches of a kernel that may report an error that are waited for where they did not run here
 _BUSY = 64                  # launches between two tries, at most, of what was short before
@@ -65,14 +66,16 @@ class Inline:
     take part then. ``limit`` and ``most``: seconds and bytes of a launch, at most.
 
     ``short``: whether all that still runs elsewhere is short. A launch in the threads takes several times as long as one here, so that the next one would
-    follow it there, and so on: it waits for them instead, once.
+    follow it there, and so on: it waits for them instead, once. Where something else runs, or they came late, it waits again after ``patience`` launches, each
+    time in vain after twice as many (``pause``).
     """
 
-    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "handle", "calls", "helpers", "most", "__dict__")
+    __slots__ = ("device", "queue", "twin", "short", "_pause", "limit", "done", "handle", "calls", "helpers", "most", "patience", "pause", "__dict__")
 
     def __init__(self, device, queue, twin=None):
         self.device, self.queue, self.twin, self.short = device, queue, twin, True
         self._pause = getattr(os, "sched_yield", lambda: None)
+        self.patience = self.pause = _PAUSE
         self.limit, self.done, self.handle = _LIMIT[device.flavour], None, queue.int_ptr
         self.calls = device.calls_kernels
         self.helpers = direct.helpers(device) if self.calls else 0
@@ -88,20 +91,28 @@ class Inline:
         if last.command_execution_status != 0:
             return False
         self.done, self.short = last, True      # asking the driver again costs as much as a third of a launch
+        self.patience = self.pause = _PAUSE
         return True
 
     def ready(self) -> bool:
         """Nothing that was enqueued before is still running, or nothing any more after a moment."""
-        return self.idle() or self.short and self._soon()
+        if self.idle():
+            return True
+        if not self.short:
+            self.patience -= 1
+            if self.patience > 0:
+                return False
+        return self._soon()
 
     def _soon(self):
         last, end = self.device.last, clock() + _MOMENT
         while last.command_execution_status != 0:
             if clock() > end:
                 self.short = False
+                self.patience = self.pause = min(2 * self.pause, _LONG_PAUSE)
                 return False
             self._pause()                       # a worker may need this core
-        self.done = last
+        self.done, self.short = last, True
         return True
 
     def cost_of(self, kernel, key, args):

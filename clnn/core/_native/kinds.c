@@ -127,7 +127,7 @@ static int compute_pending(PyObject *buffers)
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject *known, *python;
+    PyObject *known, *python, *folds;       /* folds: what reductions of pending operands come to, or None */
     Py_ssize_t ready;
     long tries;
     int entries;                            /* of composites, whether calls that record gradients are repeated; -1: of others */
@@ -173,8 +173,10 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
     int told = add_settings(key) ? FAILED : describe(values, key, buffers, tensors, self->ready), tracks;
     if (told == PYTHON)
         return PyObject_CallOneArg(self->python, values);
-    if (told == OTHER)
-        return Py_NewRef(the_LEFT);
+    if (told == OTHER) {
+        PyObject *fold = self->folds == Py_None ? NULL : folded(self->folds, values, tensors != NULL);
+        return fold != NULL || PyErr_Occurred() ? fold : Py_NewRef(the_LEFT);
+    }
     if (told == FAILED || add_sharing(key, buffers) || (tracks = tensors == NULL ? 0 : add_flags(key, tensors)) < 0)
         return NULL;
     if (tracks && !self->entries)
@@ -232,6 +234,7 @@ static int again_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Py_VISIT(((Again *)self)->known);
     Py_VISIT(((Again *)self)->python);
+    Py_VISIT(((Again *)self)->folds);
     return 0;
 }
 
@@ -239,6 +242,7 @@ static int again_clear(PyObject *self)
 {
     Py_CLEAR(((Again *)self)->known);
     Py_CLEAR(((Again *)self)->python);
+    Py_CLEAR(((Again *)self)->folds);
     return 0;
 }
 
@@ -262,17 +266,17 @@ int ready_kinds(void)
 
 PyObject *again(PyObject *module, PyObject *args)
 {
-    PyObject *known, *python;
+    PyObject *known, *python, *folds;
     Py_ssize_t ready;
     long tries;
     int entries;
-    if (!PyArg_ParseTuple(args, "O!Onli", &PyDict_Type, &known, &python, &ready, &tries, &entries))
+    if (!PyArg_ParseTuple(args, "O!OnliO", &PyDict_Type, &known, &python, &ready, &tries, &entries, &folds))
         return NULL;
     Again *new = PyObject_GC_New(Again, &Again_type);
     if (new == NULL)
         return NULL;
     new->call = again_call, new->ready = ready, new->tries = tries, new->entries = entries;
-    new->known = Py_NewRef(known), new->python = Py_NewRef(python);
+    new->known = Py_NewRef(known), new->python = Py_NewRef(python), new->folds = Py_NewRef(folds);
     PyObject_GC_Track(new);
     return (PyObject *)new;
 }

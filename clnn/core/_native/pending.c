@@ -103,9 +103,8 @@ static int launch_all_of(PyObject *known, PyObject *device, PyObject *reads, PyO
 }
 
 /* fuse.finish */
-static void finish(PyObject *out, PyObject *buf)
+void finish_node(PyObject *node, PyObject *owner, PyObject *buf)
 {
-    PyObject *node = PyTuple_GET_ITEM(out, 0), *owner = PyTuple_GET_ITEM(out, 1);
     change(node, Node_buf, Py_NewRef(buf));
     change(owner, Storage_buf, Py_NewRef(buf));
     change(node, Node_args, Py_NewRef(nothing));
@@ -162,7 +161,7 @@ PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n)
             result = Py_NewRef(Py_False);
         else if ((buffers = buffers_for(outs, device, reads, nodes)) != NULL && !launch_all_of(known, device, reads, numbers, buffers)) {
             for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outs); i++)
-                finish(PyList_GET_ITEM(outs, i), PyList_GET_ITEM(buffers, i));
+                finish_node(PyTuple_GET_ITEM(PyList_GET_ITEM(outs, i), 0), PyTuple_GET_ITEM(PyList_GET_ITEM(outs, i), 1), PyList_GET_ITEM(buffers, i));
             result = Py_NewRef(Py_True);
         }
     }
@@ -170,7 +169,7 @@ PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return result;
 }
 
-/* Compute the value of ``storage``, which is pending: fuse.realize of what is not the end of a reduction. */
+/* Compute the value of ``storage``, which is pending: fuse.realize. */
 static int computed(PyObject *storage)
 {
     PyObject *device = AT(storage, Storage_device), *lock = PyObject_GetAttr(device, s_lock), *node, *got = NULL;
@@ -185,11 +184,14 @@ static int computed(PyObject *storage)
     }
     node = Py_NewRef(AT(storage, Storage_node));                /* another thread may have been faster */
     int quiet = unheard();                                      /* else who listens is told by Python */
-    if (quiet > 0 && IS(node, Node) && AT(node, Node_buf) == Py_None && AT(node, Node_reduce) == Py_None) {
+    int done = node == Py_None;
+    if (quiet > 0 && IS(node, Node) && AT(node, Node_buf) == Py_None) {
         PyObject *args[] = {storage, node};
-        got = compute(NULL, args, 2);
+        if (AT(node, Node_reduce) != Py_None)
+            done = reduced(storage, node) > 0;
+        else
+            done = (got = compute(NULL, args, 2)) == Py_True;
     }
-    int done = got == Py_True || node == Py_None;
     Py_DECREF(node), Py_XDECREF(got);
     if (!done && !PyErr_Occurred()) {
         got = PyObject_CallOneArg(the_realize, storage);

@@ -1,4 +1,4 @@
-/* Between the host and a device: interop.item and fetched, Transfers.send. */
+/* Between the host and a device: interop.item, mirror.fetched, Transfers.send. */
 #include "native.h"
 
 /* Let go of what was kept for writes that may still run, where nothing does: whether it is gone. */
@@ -156,7 +156,7 @@ static PyObject *read_from(PyObject *storage, Py_ssize_t size, Py_ssize_t first)
 
 enum { MOST = 1 << 16 };            /* bytes: more of them would take a while to be cleared first */
 
-/* fetched(storage, nbytes, first): interop.fetched */
+/* fetched(storage, nbytes, first): mirror.fetched */
 PyObject *fetched(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     Py_ssize_t size = n == 3 ? PyLong_AsSsize_t(args[1]) : -1, first = n == 3 ? PyLong_AsSsize_t(args[2]) : -1;
