@@ -180,7 +180,8 @@ def test_not_deprecated(name):
 
 
 def test_factors_before_operands_are_old():
-    clnn.set_warn_always(True)
+    for lib in (clnn, torch):
+        lib.set_warn_always(True)
     try:
         for lib in (clnn, torch):
             with pytest.warns(UserWarning) as got:
@@ -188,11 +189,13 @@ def test_factors_before_operands_are_old():
                 assert lib.ones(1).addcmul_(lib.tensor(2), lib.ones(1), lib.ones(1)).tolist() == [3.0]
             assert "deprecated:\n\tadd(Number alpha, Tensor other)\nConsider using one of" in str(got[0].message)
             assert "following signatures instead:\n\tadd(Tensor other, *, Number alpha = 1)" in str(got[0].message)
+            assert "deprecated:\n\taddcmul_(Number value, Tensor tensor1, Tensor tensor2)\nConsider" in str(got[1].message)
             for no_number in (lib.ones(1), lib.ones((), requires_grad=True)):
                 with pytest.raises(TypeError):
                     lib.ones(1).add(no_number, lib.ones(1))
     finally:
-        clnn.set_warn_always(False)
+        for lib in (clnn, torch):
+            lib.set_warn_always(False)
 
 
 @pytest.mark.parametrize("name", WARNED)
