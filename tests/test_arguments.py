@@ -265,6 +265,18 @@ def test_memory_that_nothing_wrote_is_filled_under_deterministic_algorithms():
     assert shown[0] == shown[1]
 
 
+def test_optimizers_learn_their_step_under_deterministic_algorithms(monkeypatch):
+    monkeypatch.setattr("clnn._tensor.multi._plans", {})
+    clnn.use_deterministic_algorithms(True)
+    try:
+        weight = clnn.ones(2, requires_grad=True)
+        weight.sum().backward()
+        clnn.optim.SGD([weight], 0.5, momentum=0.9).step()
+    finally:
+        clnn.use_deterministic_algorithms(False)
+    assert weight.tolist() == [0.5, 0.5]
+
+
 def test_functional_takes_a_stack_level_by_place():
     for name in ("softmax", "log_softmax", "softmin"):
         got, want = (getattr(lib.nn.functional, name)(lib.arange(6.0).view(2, 3), 1, 3).tolist() for lib in (clnn, torch))
