@@ -104,6 +104,8 @@ def _handed_over(op, args, kwargs):
 class OpOverload:
     """One operator: callable, with kernels by device type."""
 
+    entry = None                                                # the class of what the tape keeps of it
+
     def __init__(self, namespace, schema):
         name, _, overload = schema.name.rpartition("::")[2].partition(".")
         self.namespace, self._opname, self._overloadname = namespace, name, overload or "default"
@@ -219,7 +221,9 @@ class OpOverload:
             raise RuntimeError(f"{self._qualname}: an operator that changes its arguments has no gradient; make it functional")
         structure, flat = _flatten(args)
         kinds = []
-        got = Recorded.apply(self, structure, kwargs, kinds, *flat)
+        if self.entry is None:                                  # a class of its own, as ``grad_fn`` shows its name
+            self.entry = type(f"GeneratedBackwardFor_{self.namespace}_{self._opname}_{self._overloadname}", (Recorded,), {})
+        got = self.entry.apply(self, structure, kwargs, kinds, *flat)
         return list(got) if kinds[0] is list else got
 
 
@@ -429,8 +433,10 @@ def forget(qualname):
 def find(op):
     """The operator that an argument means: itself, its name, or what ``custom_op`` returned."""
     if isinstance(op, str):
-        got = _table.get(op.removesuffix(".default"))
-        if got is None:
+        space, _, named = op.partition("::")
+        name, _, overload = named.partition(".")
+        got = _table.get(f"{space}::{name}")
+        if got is None or overload not in ("", "default", got._overloadname):
             raise RuntimeError(f"Could not find the operator {op}. Please make sure you have already registered the operator and (if registered from C++) "
                                "loaded it via torch.ops.load_library.")
         return got

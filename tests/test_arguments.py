@@ -180,7 +180,8 @@ def test_not_deprecated(name):
 
 
 def test_factors_before_operands_are_old():
-    clnn.set_warn_always(True)
+    for lib in (clnn, torch):
+        lib.set_warn_always(True)
     try:
         for lib in (clnn, torch):
             with pytest.warns(UserWarning) as got:
@@ -188,11 +189,13 @@ def test_factors_before_operands_are_old():
                 assert lib.ones(1).addcmul_(lib.tensor(2), lib.ones(1), lib.ones(1)).tolist() == [3.0]
             assert "deprecated:\n\tadd(Number alpha, Tensor other)\nConsider using one of" in str(got[0].message)
             assert "following signatures instead:\n\tadd(Tensor other, *, Number alpha = 1)" in str(got[0].message)
+            assert "deprecated:\n\taddcmul_(Number value, Tensor tensor1, Tensor tensor2)\nConsider" in str(got[1].message)
             for no_number in (lib.ones(1), lib.ones((), requires_grad=True)):
                 with pytest.raises(TypeError):
                     lib.ones(1).add(no_number, lib.ones(1))
     finally:
-        clnn.set_warn_always(False)
+        for lib in (clnn, torch):
+            lib.set_warn_always(False)
 
 
 @pytest.mark.parametrize("name", WARNED)
@@ -260,6 +263,18 @@ def test_memory_that_nothing_wrote_is_filled_under_deterministic_algorithms():
             lib.utils.deterministic.fill_uninitialized_memory = True
         shown.append(str([(m.tolist(), m.stride()) for m in made]))
     assert shown[0] == shown[1]
+
+
+def test_optimizers_learn_their_step_under_deterministic_algorithms(monkeypatch):
+    monkeypatch.setattr("clnn._tensor.multi._plans", {})
+    clnn.use_deterministic_algorithms(True)
+    try:
+        weight = clnn.ones(2, requires_grad=True)
+        weight.sum().backward()
+        clnn.optim.SGD([weight], 0.5, momentum=0.9).step()
+    finally:
+        clnn.use_deterministic_algorithms(False)
+    assert weight.tolist() == [0.5, 0.5]
 
 
 def test_functional_takes_a_stack_level_by_place():

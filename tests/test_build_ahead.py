@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -143,3 +144,14 @@ def test_programs_are_built_by_several_threads_while_another_waits(monkeypatch):
     reader.start()
     reader.join(120)
     assert found == [[28.0] * 4] and reader.ident not in built
+
+
+def test_a_program_sees_its_warning_once_whatever_is_built_meanwhile():
+    with warnings.catch_warnings(record=True) as got:
+        warnings.simplefilter("default")
+        before = list(warnings.filters)
+        for _ in range(2):
+            warnings.warn("said", stacklevel=1)
+            with program._quiet():
+                warnings.warn("of a driver", stacklevel=1)
+    assert [str(w.message) for w in got] == ["said"] and before[0][0] == "default"

@@ -477,3 +477,18 @@ def test_gradients_of_samples(reduction):
         results.append([p.grad_sample.numpy() for p in net.parameters() if p.requires_grad])
     for a, b in zip(*results, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_a_programs_pruning_gets_the_mask_so_far_by_name():
+    class Every(prune.BasePruningMethod):
+        PRUNING_TYPE = "unstructured"
+
+        def compute_mask(self, t, *, default_mask):
+            return default_mask * (t > 1.5)
+
+    m = nn.Linear(2, 2, bias=False)
+    m.weight.data = clnn.tensor([[1.0, 2.0], [3.0, 4.0]])
+    Every.apply(m, "weight")
+    prune.l1_unstructured(m, "weight", 1)
+    Every.apply(m, "weight")
+    assert m.weight_mask.tolist() == [[0, 0], [1, 1]] and Every().prune(clnn.ones(2)).tolist() == [0, 0]

@@ -5,6 +5,7 @@ import struct
 import sys
 
 from ..core import native
+from ..core.shape import Size
 from ..graph import fuse
 from ..graph.multi import BLOCK, launch_norms, launch_rows
 from ..graph.node import held
@@ -113,10 +114,9 @@ def _plan(rule, row, kinds, scalars, flags):
 
 def _trace(rule, row, scalars, flags):
     """Record the rule on stand-ins of one element and read the instructions off its pending nodes."""
-    from ..ops import creation
     device = row[0]._storage.device
     alike = row[1].shape == row[0].shape
-    ins = [creation.empty(() if i == 1 and not alike else 1, dtype=t.dtype, device=device) for i, t in enumerate(row)]
+    ins = [empty(Size(() if i == 1 and not alike else (1,)), t.dtype, device) for i, t in enumerate(row)]
     Symbol.derived = False
     results = rule(*ins, **{k: Symbol(v, k) for k, v in scalars.items()}, **flags)
     plan = Plan()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 
 from ..core import dtype as dt
 from ..core.warn import called_by_program, first_time, warn
@@ -80,6 +81,12 @@ def constant(name, argument, tensor):
         raise RuntimeError(f"The function '{name}' is not differentiable with respect to argument '{argument}'. This input cannot have requires_grad True.")
 
 
+def _spelled(op):
+    """The operator's name as the program wrote it: the function of an in-place form is called by that form (cold, so that the frame can be asked)."""
+    caller = sys._getframe(3).f_code
+    return op.name + "_" * (caller.co_name == "inplace" and caller.co_filename.endswith("declare.py"))
+
+
 def _old_order(name, factors, given, operands):
     rest = ", ".join([f"Tensor {p}" for p in operands])
     before, named = ", ".join([f"Number {f}" for f in given]), ", ".join([f"Number {f} = 1" for f in factors])
@@ -98,8 +105,8 @@ def in_old_order(op, factors, args):
     operands += numbers[len(factors):]
     if len(operands) != len([p for p in op.params if p not in factors]):
         return None
-    if first_time(op.name):
-        warn(_old_order(op.name, factors, factors[:len(args) - len(operands)], [p for p in op.params[1:] if p not in factors]))
+    if first_time("old order"):
+        warn(_old_order(_spelled(op), factors, factors[:len(args) - len(operands)], [p for p in op.params[1:] if p not in factors]))
     return {**dict(zip(op.params, operands)), **dict(zip(factors, numbers))}
 
 

@@ -230,5 +230,9 @@ def qualified_name(fn):
         return known
     module = getattr(fn, "__module__", None) or "builtins"
     if module.partition(".")[0] == "clnn":
+        import clnn
+        for place, holder in ("", clnn), (".ops.quantized", clnn.ops.quantized):       # where programs find it, not the file that defines it
+            if getattr(holder, getattr(fn, "__name__", ""), None) is fn:
+                return f"{config.spoken}{place}.{fn.__name__}"
         module = config.spoken + module[4:]
     return f"{'operator' if module == '_operator' else module}.{getattr(fn, '__name__', repr(fn))}"

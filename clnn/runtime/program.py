@@ -303,10 +303,17 @@ def _read(device, binary):
 
 @contextlib.contextmanager
 def _quiet():
-    """Without pyopencl's CompilerWarning: drivers print vectoriser remarks as build logs. Not for use inside of threads."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    """Without pyopencl's CompilerWarning: drivers print vectoriser remarks as build logs. Not for use inside of threads.
+
+    ``catch_warnings`` would make Python forget what it has shown, so that a program's own warnings came once more after each kernel.
+    """
+    filters, silent = warnings.filters, ("ignore", None, Warning, None, 0)
+    filters.insert(0, silent)
+    try:
         yield
+    finally:
+        if silent in filters:              # a program may have reset them meanwhile
+            filters.remove(silent)
 
 
 # ---- build errors ---------------------------------------------------------------------------------------------------------

@@ -191,6 +191,7 @@ class _Preparation:
     def visit(self, node, qconfig):
         """What becomes of one node: kept in its ``meta`` for the conversion."""
         kind = _kind(node, self.modules)
+        node.meta["unset"] = qconfig is None
         if qconfig is None or not _numbers(node) or node.meta.get("summed"):
             return
         table = kind in (nn.Embedding, nn.EmbeddingBag)
@@ -323,16 +324,27 @@ def prepare_qat_fx(model, qconfig_mapping, example_inputs, prepare_custom_config
 
 
 # -- conversion -----------------------------------------------------------------------------------------------------------------------
+def _scope(node):
+    """The path of the module that a node calls, or that calls it."""
+    return node.target if node.op == "call_module" else node.meta.get("scope", "")
+
+
 class _Conversion:
     """Makes the quantised graph of one with observers."""
 
     def __init__(self, model):
         self.model, self.graph, self.made = model, fx.Graph(), {}
         self.modules = dict(model.named_modules(remove_duplicate=False))
-        self.plain, self.scales = {}, 0                         # nodes of floats by quantised nodes; how many scales are attributes
+        self.plain, self.names = {}, {}                         # nodes of floats by quantised nodes; what an observer's numbers are called
 
     def run(self):
         """The model."""
+        numbers = {}                                            # every observer has one, as in PyTorch, also where its numbers are not needed
+        for node in self.model.graph.nodes:
+            if node.meta.get("observer"):
+                prefix = self.prefix(node).replace(".", "_")
+                number = numbers[prefix] = numbers.get(prefix, -1) + 1
+                self.names[node] = f"{prefix}_scale_{number}", f"{prefix}_zero_point_{number}"
         for node in self.model.graph.nodes:
             self.made[node] = self.observer(node) if node.meta.get("observer") else self.other(node)
         self.model.delete_all_unused_submodules()
@@ -353,15 +365,21 @@ class _Conversion:
         new, quantised = self.made[source]
         if quantised:
             return new, True
-        watched = self.modules[node.target]
-        scale, zero_point = self.attributes(watched)
-        return self.graph.call_function(clnn.quantize_per_tensor, (new, scale, zero_point, watched.dtype)), True
+        scale, zero_point = self.attributes(node)
+        return self.graph.call_function(clnn.quantize_per_tensor, (new, scale, zero_point, self.modules[node.target].dtype)), True
 
-    def attributes(self, watched):
+    def prefix(self, node):
+        """What the names of an observer's numbers begin with: an input's, with the layer that takes it first."""
+        source = node.args[0]
+        if source.op != "placeholder" and not source.meta.get("unset"):
+            return _scope(source)
+        first = next((u for u in node.users if u.target is clnn.nn.functional.linear), None) or next(iter(node.users), None)
+        return f"{_scope(first) if first is not None else ''}_input"
+
+    def attributes(self, observer):
         """Nodes that read the scale and the zero point of an observer."""
-        scale, zero_point = watched.calculate_qparams()
-        names = [f"_scale_{self.scales}", f"_zero_point_{self.scales}"]
-        self.scales += 1
+        scale, zero_point = self.modules[observer.target].calculate_qparams()
+        names = self.names[observer]
         for name, value in zip(names, (scale.reshape(-1)[0].float().clone(), zero_point.reshape(-1)[0].to(clnn.int64))):
             self.model.register_buffer(name, value.detach())
         return [self.graph.get_attr(name) for name in names]
@@ -380,21 +398,23 @@ class _Conversion:
             return self.graph.node_copy(node, self.floats if node.meta.get("floating", True) else lambda n: self.made[n][0]), False
         return getattr(self, sort.split()[0])(node), True
 
-    def watched(self, node):
-        return next((self.modules[user.target] for user in node.users if user.meta.get("observer")), None)
+    @staticmethod
+    def seen_by(node):
+        return next((user for user in node.users if user.meta.get("observer")), None)
 
     def layer(self, node):
         module = self.modules[node.target]
-        module.activation_post_process = self.watched(node)
+        observer = self.seen_by(node)
+        module.activation_post_process = None if observer is None else self.modules[observer.target]
         _replace(self.model, node.target, _STATIC[type(module)].from_float(module))
         return self.shared(node)
 
     def binary(self, node):
         name, relu = _BINARY[_kind(node, self.modules)], "relu" in node.meta["quantized"]
-        watched = self.watched(next(iter(node.users)) if relu else node)
+        observer = self.seen_by(next(iter(node.users)) if relu else node)
         function = getattr(clnn.ops.quantized, name + "_relu" * relu)
         operands = [self.made[a][0] for a in node.args]
-        return self.graph.call_function(function, (*operands, *self.attributes(watched)))
+        return self.graph.call_function(function, (*operands, *self.attributes(observer)))
 
     def scalar(self, node):
         return self.graph.call_function(getattr(clnn.ops.quantized, _BINARY[_kind(node, self.modules)]), (self.made[node.args[0]][0], node.args[1]))

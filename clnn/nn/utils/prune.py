@@ -64,7 +64,7 @@ class BasePruningMethod(ABC):
             default_mask = getattr(module, name + "_mask").detach().clone()
         try:
             with clnn.no_grad():
-                mask = method.compute_mask(scores.detach(), default_mask)
+                mask = method.compute_mask(scores.detach(), default_mask=default_mask)
         except Exception:
             if old is None:  # leave the module as it was
                 module.register_parameter(name, module._parameters.pop(name + "_orig"))
@@ -79,7 +79,7 @@ class BasePruningMethod(ABC):
         scores = t if importance_scores is None else importance_scores
         if scores.shape != t.shape:
             raise AssertionError("importance_scores should have the same shape as tensor t")
-        return t * self.compute_mask(scores, clnn.ones_like(t) if default_mask is None else default_mask)
+        return t * self.compute_mask(scores, default_mask=clnn.ones_like(t) if default_mask is None else default_mask)
 
     def remove(self, module):
         """Make the pruned value permanent: an ordinary parameter again."""
@@ -144,17 +144,17 @@ class PruningContainer(BasePruningMethod):
             dim = method.dim if method.dim >= 0 else method.dim + t.dim()
             others = [d for d in range(t.dim()) if d != dim]
             kept = (mask.sum(dim=others) != 0).nonzero().flatten()
-            partial = method.compute_mask(t.index_select(dim, kept), mask.index_select(dim, kept))
+            partial = method.compute_mask(t.index_select(dim, kept), default_mask=mask.index_select(dim, kept))
             return mask.index_copy(dim, kept, partial)
         if method.PRUNING_TYPE == "global":
-            return method.compute_mask(t, mask)
+            return method.compute_mask(t, default_mask=mask)
         raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
 
 
 def _masked_positions(method, t, mask):
     flat = mask.reshape(-1)
     kept = (flat == 1).nonzero().flatten()
-    partial = method.compute_mask(t.reshape(-1).index_select(0, kept), flat.index_select(0, kept))
+    partial = method.compute_mask(t.reshape(-1).index_select(0, kept), default_mask=flat.index_select(0, kept))
     return flat.index_copy(0, kept, partial).reshape(mask.shape)
 
 
