@@ -457,6 +457,8 @@ def set_out(out, result, inputs=()):
                 raise RuntimeError(f"Expected out tensor to have dtype long int, but got {dt.IN_C.get(o.dtype.name, o.dtype.name)} instead")
         placed = [set_out(o, r, inputs) for o, r in zip(out, result)]
         return written(result, placed) if isinstance(result, _Named) else type(out)(placed)
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if inputs:
         refuse_overlap(out, inputs)
     if state.grad and (out._rg or result._rg):
