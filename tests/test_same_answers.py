@@ -185,6 +185,7 @@ torch.max(torch.ones(2, 3), 0, out=(torch.ones(3).double(), T([1, 2, 3])))
 torch.cummax(torch.ones(2, 3), 0, out=(torch.ones(3).double(), T([1, 2, 3])))
 torch.range(0, 3, out=torch.ones(0).double()), torch.range(0, 3, out=torch.ones(0).long())
 torch.exp(torch.ones(2), out=1)
+x, n = torch.ones(2).bfloat16(), T([2, 3]).byte(); torch.addcmul(x, n, n, value=0.5), torch.addcmul(x.double(), n, n.half(), value=0.3), torch.addcdiv(x, n, x, value=0.3)
 """.strip().splitlines()
 
 

@@ -264,9 +264,17 @@ square = composite("square", thin=True, complex=True, inplace=True)(lambda input
 @composite("addcmul", repeat="ready few", complex=True, inplace=True, old="value")
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
+    if tensor1.dtype is not input.dtype or tensor2.dtype is not input.dtype:
+        tensor1, tensor2 = _alike(input, tensor1, tensor2)
     if value != 1:
         tensor1 = tensor1 * whole_factor("value", value, input, tensor1, tensor2, error=False)
     return _fast_add(input, tensor1 * tensor2)
+
+
+def _alike(input, *factors):
+    """The factors of a product in the dtype that it is computed in, which is the one of the result."""
+    row = _common((input, *factors))
+    return [f.to(row) for f in factors]
 
 
 @composite("addcdiv", repeat="ready few", complex=True, inplace=True, old="value")
@@ -276,8 +284,10 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
         raise RuntimeError("Integer division with addcdiv is no longer supported; convert to a float dtype, or use (input + value * clnn.trunc(tensor1 / tensor2))")
     if isinstance(value, complex):
         check_fits(value, _common((input, tensor1, tensor2)))
+    if tensor1.dtype is not input.dtype or tensor2.dtype is not input.dtype:
+        tensor1, tensor2 = _alike(input, tensor1, tensor2)
     if value != 1:                                              # in this order, which rounds as PyTorch does
-        tensor1 = tensor1.to(_common((tensor1, tensor2))) * value
+        tensor1 = tensor1 * value
     return _fast_add(input, _fast_div(tensor1, tensor2))
 
 
