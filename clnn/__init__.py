@@ -5,6 +5,7 @@ Nothing here touches a driver: devices are found when the first tensor is made.
 from __future__ import annotations
 
 import importlib as _importlib
+import numbers as _numbers
 
 from ._tensor import device as _device
 from ._tensor import dispatch as _dispatch
@@ -129,6 +130,8 @@ def result_type(tensor, other):
         >>> clnn.result_type(clnn.ones(2, dtype=clnn.int32), 1.5)
         clnn.float32
     """
+    if not all(isinstance(x, (Tensor, _numbers.Number)) for x in (tensor, other)):
+        raise TypeError(f"result_type(): expected tensors and numbers, got {type(tensor).__name__} and {type(other).__name__}")
     pairs = [(x.dtype, 2 if x.shape else 1) if isinstance(x, Tensor) else (_dtype_module.scalar_dtype(x), 0) for x in (tensor, other)]
     return _dtype_module.result_type(*pairs)
 
@@ -140,6 +143,9 @@ def can_cast(from_, to):
         >>> clnn.can_cast(clnn.int64, clnn.float32), clnn.can_cast(clnn.float32, clnn.int64)
         (True, False)
     """
+    for place, (name, row) in enumerate((("from_", from_), ("to", to)), 1):
+        if not isinstance(row, dtype):
+            raise TypeError(f"can_cast(): argument '{name}' (position {place}) must be {_config.spoken}.dtype, not {type(row).__name__}")
     return from_.category <= to.category
 
 
@@ -151,6 +157,11 @@ def broadcast_shapes(*shapes):
         clnn.Size([2, 3])
     """
     from .core.shape import broadcast_shapes as common
+    for s in shapes:
+        if isinstance(s, str):
+            raise TypeError("'<' not supported between instances of 'str' and 'int'")
+        if not isinstance(s, (tuple, list, _numbers.Integral)):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
     try:
         return Size(common(*(tuple(s) if isinstance(s, (tuple, list)) else (s,) for s in shapes)))
     except ValueError:

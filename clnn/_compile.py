@@ -9,6 +9,7 @@ import functools
 import warnings
 
 from ._captured import Busy, Captured, Stale, graph_of, walked, whole
+from ._fullgraph import refusing
 from ._guards import Watch, flatten, hidden
 from ._results import map_tensors
 from ._tensor import tape
@@ -75,8 +76,8 @@ class Compiled:
     ``fallbacks`` maps each combination that runs ordinarily to the reason.
     """
 
-    def __init__(self, fn, name=None):
-        self._fn = fn
+    def __init__(self, fn, fullgraph=False):
+        self._fn = refusing(fn) if fullgraph else fn
         self._runs, self._recordings, self._dropped, self.fallbacks = {}, {}, {}, {}
         self._watch = Watch(fn)
         functools.update_wrapper(self, fn, updated=()) if hasattr(fn, "__name__") else None
@@ -213,6 +214,7 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
         model: a function, a Module, or None to use it as a decorator with arguments.
         backend: a name of PyTorch's: all mean the recorder. Or a function that gets the traced graph (a ``clnn.fx.GraphModule`` of the tensors among the
             arguments, which returns a tuple) and example inputs, and returns what runs in its place. RuntimeError for an unknown name or ``mode``.
+        fullgraph: raise ``clnn._dynamo.exc.Unsupported`` or ``UserError`` where the way through the function's Python depends on values of tensors.
         disable: return ``model`` unchanged. The other arguments are accepted for PyTorch's sake.
 
     Random numbers, learning rates and optimizer step counts advance at every replay as they would without. Calls are told apart by the shapes and
@@ -230,16 +232,16 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend="replay", mode
     """
     _check_options(backend, mode, options, dynamic)
     if model is None:
-        return functools.partial(compile, backend=backend, disable=disable)
+        return functools.partial(compile, fullgraph=fullgraph, backend=backend, disable=disable)
     if disable:
         return model
     from .nn import Module
     if not callable(model):
         raise AssertionError(f"A callable function is expected, but {type(model)} is provided.")
-    kind = Compiled
+    kind = functools.partial(Compiled, fullgraph=True) if fullgraph else Compiled
     if callable(backend):
         from ._graph_backends import Backed
-        kind = functools.partial(Backed, backend=backend)
+        kind = functools.partial(Backed, backend=backend, fullgraph=fullgraph)
     return optimized_module()(model, kind=kind) if isinstance(model, Module) else kind(model)
 
 

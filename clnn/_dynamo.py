@@ -71,11 +71,13 @@ def explain(f, *extra_args, **extra_kwargs):
 def optimize(backend="inductor", *, nopython=False, **options):
     """The decorator that :func:`clnn.compile` with this backend is."""
     from ._compile import compile
-    return compile(backend=backend)
+    return compile(backend=backend, fullgraph=nopython)
 
 
-def graph_break(msg=""):
-    """Nothing: a recording holds what was launched, whatever the code between launches is."""
+def graph_break(msg=None):
+    """Nothing, as a recording holds what was launched, whatever the code between launches is; refused with ``fullgraph=True``."""
+    from ._fullgraph import graph_break
+    graph_break(msg)
 
 
 def is_compile_supported(device_type) -> bool:

@@ -27,7 +27,10 @@ def range(start, end=None, step=1, **kwargs):       # noqa: A001
          "torch.arange, which produces values in [start, end).")
     if end is None:
         start, end = 0, start
-    return creation.arange(start, end + step / 2, step, dtype=kwargs.pop("dtype", None) or dt._default_float, **kwargs)
+    if kwargs.get("dtype") is None and kwargs.get("out") is None:
+        kwargs["dtype"] = dt._default_float
+    whole = isinstance(end, int) and isinstance(step, int)
+    return creation.arange(start, end + (1 if step > 0 else -1) if whole else end + step / 2, step, **kwargs)
 
 
 def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):

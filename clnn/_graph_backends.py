@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import warnings
 
+from ._fullgraph import refusing
 from .nn import Module
 from .utils import _pytree as pytree
 from ._tensor.tensor import Tensor
@@ -15,8 +16,9 @@ class Backed:
     The graph takes the tensors among the arguments and returns a tuple of tensors. What cannot be traced runs as written; a warning gives the reason.
     """
 
-    def __init__(self, target, backend):
+    def __init__(self, target, backend, fullgraph=False):
         self.target, self.backend, self._made = target, backend, {}
+        self._written = refusing(target) if fullgraph else target
         if not isinstance(target, Module):
             functools.update_wrapper(self, target)
 
@@ -31,11 +33,11 @@ class Backed:
             key = (str(spec), tuple([(tuple(t.shape), t.dtype, t.requires_grad) for t in tensors]), tuple(others), getattr(self.target, "training", None))
             made = self._made.get(key)
         except TypeError:                                       # an argument without a hash
-            return self.target(*args, **kwargs)
+            return self._written(*args, **kwargs)
         if made is None:
             made = self._made[key] = self._make(tensors, leaves, spec)
         compiled, structure = made
-        return self.target(*args, **kwargs) if compiled is None else pytree.tree_unflatten(list(compiled(*tensors)), structure[0])
+        return self._written(*args, **kwargs) if compiled is None else pytree.tree_unflatten(list(compiled(*tensors)), structure[0])
 
     def _make(self, tensors, leaves, spec):
         """(what the backend gives for these arguments, the structure of the result); (None, ()) where the program has no graph."""

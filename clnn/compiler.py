@@ -12,7 +12,8 @@ _now = {"stance": "default"}
 
 
 class _Here(threading.local):
-    inside = whole = 0      # calls of compiled functions under way in this thread; whole: those that are, or show how to make, one recording
+    # calls of compiled functions under way in this thread; whole: those that are, or show how to make, one recording; full: those with fullgraph=True
+    inside = whole = full = 0
 
 
 _here = _Here()

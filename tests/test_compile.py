@@ -507,3 +507,65 @@ def test_what_steps_inside_and_options_that_change(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         np.testing.assert_allclose(run(True), run(False), rtol=1e-5)
+
+
+def _branch(x):
+    return x if x.sum() > 0 else -x
+
+
+def _loop(x):
+    while x.sum() < 100:
+        x = x * 2
+    return x
+
+
+def _item(x):
+    n = x.sum().item()
+    return x if n > 0 else -x
+
+
+def _inverted(x):
+    return not x.sum()
+
+
+def _printed(x):
+    print(x)
+    return x
+
+
+def _broken(x):
+    clnn._dynamo.graph_break()
+    return x
+
+
+def _backward(x):
+    x.sum().backward()
+    return x
+
+
+@pytest.mark.parametrize("f, kind, words", [(_branch, "Unsupported", "Data-dependent branching"), (_loop, "Unsupported", "Data-dependent branching"),
+                         (_item, "UserError", "zuf0 > 0.0"), (_inverted, "UserError", "Could not guard on data-dependent expression zuf0"),
+                         (_printed, "Unsupported", "repr"), (_broken, "Unsupported", "User-inserted graph break"), (_backward, "Unsupported", "backward")])
+def test_fullgraph_refuses_what_depends_on_values(f, kind, words):
+    compiled = clnn.compile(f, fullgraph=True)
+    for _ in range(4):
+        with pytest.raises(getattr(clnn._dynamo.exc, kind), match=words):
+            compiled(clnn.ones(3))
+    assert bool(clnn.ones(1)) and "1." in repr(clnn.ones(1))            # elsewhere a tensor is what it was
+
+
+@pytest.mark.filterwarnings("ignore:clnn.compile")
+def test_fullgraph_takes_what_does_not_branch_on_values():
+    def f(x):
+        y = x * x.sum().item() if x.shape[0] > 2 else x
+        return y + clnn.zeros(int(x.sum())), x.max().item()
+    compiled = clnn.compile(fullgraph=True)(f)
+    for _ in range(4):
+        y, most = compiled(clnn.ones(3))
+        assert y.tolist() == [3, 3, 3] and type(most) is float
+
+
+def test_fullgraph_with_a_backend_refuses_branches_on_values():
+    compiled = clnn.compile(_branch, fullgraph=True, backend=lambda graph, inputs: graph)
+    with pytest.warns(UserWarning, match="no graph"), pytest.raises(clnn._dynamo.exc.Unsupported):
+        compiled(clnn.ones(3))

@@ -537,3 +537,18 @@ def test_a_summand_times_zero_has_a_gradient_of_zeros(name, shapes):
         result.sum().backward()
         return result.detach(), first.grad, *[f.grad for f in factors]
     assert_same(run)
+
+
+def _overwritten_by_a_variable(t):
+    x, c = t.zeros(2, requires_grad=True), t.ones(1, dtype=t.float64, requires_grad=True)
+    y = x * 1
+    y.copy_(c)
+    z = x * 1
+    z.fill_(c.float().sum())
+    return (*t.autograd.grad((y * y * z).sum(), (x, c)), y.grad_fn.name(), z.grad_fn.name(), len(y.grad_fn.next_functions), y.grad_fn.next_functions[0][0].name())
+
+
+@pytest.mark.parametrize("times", [1, 4])           # also where the pass is repeated
+def test_what_a_variable_overwrites_gets_a_gradient_of_zeros(times):
+    for _ in range(times):
+        assert_same(_overwritten_by_a_variable)

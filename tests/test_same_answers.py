@@ -165,6 +165,27 @@ m = torch.nn.Linear(1, 1); p = dict(m.named_parameters()); words(lambda: torch.f
 torch.ops.aten.native_dropout_backward(torch.ones(2), T([True, False]), 2.), F.margin_ranking_loss(T([3]), T([2]), T([-1]))
 x, y = (torch.arange(64.) * 37 % 17 - 8) / 7, (torch.arange(64.) * 29 % 23 - 11) / 3; [torch.lerp(x, y, w).view(torch.int32).tolist() for w in (0.3, 0.7, x)]
 x, y = (torch.arange(64.) * 37 % 17 - 8) / 7, (torch.arange(64.) * 29 % 23 - 11) / 3; torch.addcdiv(x, y, x + 9, value=0.3).view(torch.int32).tolist()
+x, s = (T([1., 1., k], requires_grad=True) for k in (1, 0)); torch.autograd.grad(x.scatter_reduce(0, T([0, 0, 1]), s, "amin", include_self=False), (x, s), x)
+s = T([[1., 0.]], requires_grad=True); [torch.autograd.grad(torch.zeros(4, 5).scatter_reduce_(1, T([[0, 1]]), s, "amax", include_self=e).sum(), s) for e in (True, False)]
+p = torch.zeros(4, 2, 3).log_softmax(2).requires_grad_(); torch.autograd.grad(F.ctc_loss(p, T([[1] * 3] * 2), (4, 4), (3, 2), reduction="sum"), p)[0].mul(8).round()
+x = torch.arange(9.).view(1, 1, 3, 3); [F.interpolate(x, scale_factor=f).sum((0, 1, 2)) for f in (2.1, 1.05, 2.9)], F.interpolate(x[0], scale_factor=2.1).sum((0, 1))
+x = torch.arange(252.).view(1, 4, 63, 1); [F.interpolate(y, scale_factor=2.01)[0, 0, :, 0] for y in (x[:, :, 1:10], x, x.to(memory_format=torch.channels_last))]
+torch.ones(2).add(torch.ones(2), alpha=True)
+torch.sub(T([1, 2]), T([1, 2]), alpha=True)
+T([True, False]).add(T([True, True]), alpha=True), torch.ones(2).add(torch.ones(2), alpha=1)
+F.softmax(torch.ones(2), 0, 3, torch.float64), F.log_softmax(torch.ones(2), 0, 3), F.softmin(torch.ones(2), 0, 3, torch.float64)
+torch.cumsum(torch.ones(2), 0, dtype=1)
+torch.full(2, 3)
+torch.ones(2).unique("a")
+torch.result_type(1, "a")
+torch.can_cast(1, 2)
+torch.broadcast_shapes("a")
+torch.broadcast_shapes(1.5)
+torch.max(torch.ones(2, 3), 0, out=(torch.ones(3).double(), T([1, 2, 3])))
+torch.cummax(torch.ones(2, 3), 0, out=(torch.ones(3).double(), T([1, 2, 3])))
+torch.range(0, 3, out=torch.ones(0).double()), torch.range(0, 3, out=torch.ones(0).long())
+torch.exp(torch.ones(2), out=1)
+x, n = torch.ones(2).bfloat16(), T([2, 3]).byte(); torch.addcmul(x, n, n, value=0.5), torch.addcmul(x.double(), n, n.half(), value=0.3), torch.addcdiv(x, n, x, value=0.3)
 """.strip().splitlines()
 
 

@@ -293,3 +293,24 @@ class Returned(clnn.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         return args[1] if func is clnn.Tensor.module_load else super().__torch_function__(func, types, args, kwargs or {})
+
+
+def _filled(t):
+    """The operators of aten that fills with random numbers are."""
+    names, x = [], t.ones(3)
+
+    class Names(t.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+    with Names():
+        x.normal_(), x.uniform_(1, 2), x.exponential_(), x.geometric_(0.5), x.cauchy_(), x.log_normal_(), x.random_(), x.random_(5), x.random_(1, to=3)
+        x.bernoulli_(), x.bernoulli_(0.3), x.bernoulli_(x), t.normal(x, 1.0), t.normal(x, std=x), t.normal(1.0, x), t.normal(0.0, 1.0, (2,)), t.poisson(x)
+        t.nn.init.normal_(x)
+    return names
+
+
+def test_modes_see_random_fills():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0), clnn.manual_seed(0)
+    assert _filled(clnn) == _filled(torch)

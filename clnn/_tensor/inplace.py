@@ -199,7 +199,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     if state.grad and (target._rg or result._rg):
         if target._origin is not None:
             refuse(target)
-        if not result._rg and target._grad_fn is not None and target._base is None:
+        if target._grad_fn is not None and target._base is None and (not result._rg or name in ("copy", "fill")):
             result = _overwritten(target, result, name)
         freeze(target, result, since)
         take_history(target, result)
@@ -239,24 +239,29 @@ def written_name(name):
 class Overwritten(tape.Node):
     """A tensor of the graph that holds values from elsewhere now: what it was gets no gradient, but stays part of the graph."""
 
-    def __init__(self, target, name):
-        super().__init__([edge(target)])
-        self.label, self.meta = written_name(name), (target.shape, target.dtype)
+    def __init__(self, target, name, result):
+        source = []
+        if result._rg:
+            made = result._grad_fn
+            source = made.edges[:1] if getattr(made, "label", None) == _WRITTEN["copy"] else [edge(result)]     # a copy that was made to be written
+        super().__init__([edge(target), *source])
+        self.label, self.meta = "FillBackward3" if source and name == "fill" else written_name(name), (target.shape, target.dtype)
 
     def name(self):
         return self.label
 
     def traits(self):
-        return (Overwritten, self.meta), ()
+        return (Overwritten, self.meta, len(self.edges)), ()
 
     def apply(self, grads, needed):
         shape, dtype = self.meta
-        return [grads[0].new_zeros(shape, dtype=dtype)]
+        return [grads[0].new_zeros(shape, dtype=dtype), grads[0]][:len(self.edges)]
 
 
 def _overwritten(target, result, name):
+    node = Overwritten(target, name, result)
     result = result._alias()
-    result._grad_fn, result._out_nr, result._rg = Overwritten(target, name), 0, True
+    result._grad_fn, result._out_nr, result._rg = node, 0, True
     return result
 
 
@@ -457,6 +462,8 @@ def set_out(out, result, inputs=()):
                 raise RuntimeError(f"Expected out tensor to have dtype long int, but got {dt.IN_C.get(o.dtype.name, o.dtype.name)} instead")
         placed = [set_out(o, r, inputs) for o, r in zip(out, result)]
         return written(result, placed) if isinstance(result, _Named) else type(out)(placed)
+    if not isinstance(out, Tensor):
+        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
     if inputs:
         refuse_overlap(out, inputs)
     if state.grad and (out._rg or result._rg):

@@ -26,6 +26,11 @@ _METHODS = dict(detach="detach", item="_local_scalar_dense", copy_="copy_", zero
                 new_full="new_full")
 _CASTS = dict(float="float32", double="float64", half="float16", bfloat16="bfloat16", long="int64", int="int32", short="int16", char="int8", byte="uint8",
               bool="bool")
+_FILLS = dict.fromkeys("normal_ uniform_ exponential_ geometric_ cauchy_ log_normal_".split(), lambda args, kwargs: "default")     # with random numbers
+_FILLS["random_"] = lambda args, kwargs: ("default", "to", "from")[min(len(args) - 1 + len(kwargs.keys() - {"generator"}), 2)]
+_FILLS["bernoulli_"] = lambda args, kwargs: "Tensor" if isinstance((*args, kwargs.get("p"))[1], Tensor) else "float"
+_DRAWS = dict(poisson=lambda args, kwargs: "default", normal=lambda args, kwargs: "_".join(
+    ["Tensor" if isinstance(v, Tensor) else "float" for v in (*args, *[kwargs[k] for k in ("mean", "std") if k in kwargs], 1.0)[:2]]))
 _lock = threading.Lock()
 _entered, _recipes = [0], [True]
 _undo: list = []
@@ -126,6 +131,10 @@ def _install():
     for name, aten in _METHODS.items():
         if type(Tensor.__dict__.get(name)) is FunctionType:
             _put(Tensor.__dict__[name], functools.partial(_whole, aten, lambda args, kwargs: "default"))
+    for name, overload in _FILLS.items():
+        _put(Tensor.__dict__[name], functools.partial(_whole, name, overload))
+    for name, overload in _DRAWS.items():
+        _put(getattr(clnn, name), functools.partial(_whole, name, overload))
     for name in ("to", *_CASTS):
         _put(Tensor.__dict__[name], functools.partial(_cast, name))
     composites.install(_put)

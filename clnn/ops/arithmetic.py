@@ -65,8 +65,13 @@ _sub_scaled = elementwise("_sub_scaled", "input, other, alpha", "fma(other, -alp
 _add_scaled.op.grad_name, _sub_scaled.op.grad_name = "AddBackward0", "SubBackward0"
 
 
+_ONE = 1                    # what factors are where none is given; True and 1.0 are no such thing
+
+
 def _scaled(fn, name, input, other, alpha):
     """``fn``, one of the two above, of tensors of one float dtype and a number; None of others."""
+    if isinstance(alpha, bool) and _common((input, other)) is not dt.bool_:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
     if not (alpha.__class__ in (float, int) and isinstance(input, Tensor) and isinstance(other, Tensor)
             and input.dtype is other.dtype and input.dtype in dt.FLOATS):
         return None
@@ -81,7 +86,7 @@ def _scaled(fn, name, input, other, alpha):
 @composite("add", complex=True, inplace=_add, old="alpha", numpy=np.add)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
-    if alpha != 1:
+    if alpha is not _ONE:
         r = _scaled(_add_scaled, "add", input, other, alpha)
         if r is not None:
             return r
@@ -100,7 +105,7 @@ def sub(input, other, *, alpha=1):
     if any(bools):
         raise RuntimeError("Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
                            "use the `~` or `logical_not()` operator instead.")
-    if alpha != 1:
+    if alpha is not _ONE:
         r = _scaled(_sub_scaled, "sub", input, other, alpha)
         if r is not None:
             return r
@@ -259,9 +264,17 @@ square = composite("square", thin=True, complex=True, inplace=True)(lambda input
 @composite("addcmul", repeat="ready few", complex=True, inplace=True, old="value")
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
+    if tensor1.dtype is not input.dtype or tensor2.dtype is not input.dtype:
+        tensor1, tensor2 = _alike(input, tensor1, tensor2)
     if value != 1:
         tensor1 = tensor1 * whole_factor("value", value, input, tensor1, tensor2, error=False)
     return _fast_add(input, tensor1 * tensor2)
+
+
+def _alike(input, *factors):
+    """The factors of a product in the dtype that it is computed in, which is the one of the result."""
+    row = _common((input, *factors))
+    return [f.to(row) for f in factors]
 
 
 @composite("addcdiv", repeat="ready few", complex=True, inplace=True, old="value")
@@ -271,8 +284,10 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
         raise RuntimeError("Integer division with addcdiv is no longer supported; convert to a float dtype, or use (input + value * clnn.trunc(tensor1 / tensor2))")
     if isinstance(value, complex):
         check_fits(value, _common((input, tensor1, tensor2)))
+    if tensor1.dtype is not input.dtype or tensor2.dtype is not input.dtype:
+        tensor1, tensor2 = _alike(input, tensor1, tensor2)
     if value != 1:                                              # in this order, which rounds as PyTorch does
-        tensor1 = tensor1.to(_common((tensor1, tensor2))) * value
+        tensor1 = tensor1 * value
     return _fast_add(input, _fast_div(tensor1, tensor2))
 
 

@@ -211,7 +211,9 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
     row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
     check_fits(value, row)
-    return _done(filled(as_size((size,) if isinstance(size, int) else tuple(size)), value, row, resolve(device)), requires_grad)
+    if isinstance(size, int):
+        raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
+    return _done(filled(as_size(tuple(size)), value, row, resolve(device)), requires_grad)
 
 
 def _like(input, dtype, device):

@@ -6,12 +6,14 @@ import numpy as np
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import set_out
+from .._tensor.refusals import same_dtype
 from .._tensor.return_types import named
 from .._tensor.repeat import repeated, repeated_rule
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import extents, wrap_dim
 from ..graph import reduce_groups as groups
+from ..graph.op import REGISTRY
 from ._columns import part_of, span_of
 from .arithmetic import maximum, minimum
 from .reductions import MAX, MIN, dims_of, fold, reduced_shape, reference, samples_of, widen
@@ -258,7 +260,10 @@ def _extreme(name, input, dim, keepdim, other, out, parts):
     d = wrap_dim(int(dim), rank)
     _no_identity(name, input, (d,), False)
     got = result(*along(input, d, keepdim))
-    return got if out is None else set_out(tuple(out), got)
+    if out is None:
+        return got
+    same_dtype(REGISTRY[name], out, got)
+    return set_out(tuple(out), got)
 
 
 def _np_extreme(fn, arg, two):

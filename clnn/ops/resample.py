@@ -16,7 +16,7 @@ from .._tensor.formats import keeps_format, suggested
 from .._tensor.inplace import type_name
 from .._tensor.tensor import empty
 from ..core import dtype as dt
-from ..core.layout import contiguous_format
+from ..core.layout import channels_last, contiguous_format
 from ..core.warn import warn
 from ..graph.fuse import work_group
 from ._scatter import width
@@ -356,9 +356,12 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         raise NotImplementedError(f'"interpolate" not implemented for \'{type_name(input.dtype)}\'; it takes float tensors and uint8')
     kind = ("smooth-" if antialias else "") + _KINDS.get(mode, mode)
     double = input.dtype in (dt.float64, dt.uint8)
+    if scales and mode == "nearest" and rank == 2 and (sum(sizes) <= 128 or input.shape[1] > 3 and suggested(input) is channels_last):
+        # PyTorch's kernel of small images, or of many channels that lie together, reads each element as often where sizes stay or double
+        scales = [None if o in (s, 2 * s) else f for s, o, f in zip(input.shape[2:], sizes, scales)]
     tables = [window_table(kind, s, o, bool(align_corners), scales[k] if scales else None, double)
               for k, (s, o) in enumerate(zip(input.shape[2:], sizes))]
-    same = [t.size == len(t.span) and (scales is None or scales[k] == 1.0) for k, t in enumerate(tables)]
+    same = [t.size == len(t.span) and (scales is None or scales[k] in (1.0, None)) for k, t in enumerate(tables)]
     if all(same):
         format = suggested(input)
         return input.clone(memory_format=contiguous_format if format is None else format)

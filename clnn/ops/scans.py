@@ -7,7 +7,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out, type_name
-from .._tensor.refusals import dtype_into
+from .._tensor.refusals import dtype_into, same_dtype
 from .._tensor.repeat import repeated_rule
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
@@ -190,7 +190,7 @@ _BAD_DIM = [((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range")]
 def _running(op, input, dim, dtype, out):
     dtype = dtype_into(out, dtype)
     if dtype is not None:
-        input = input.to(dtype)
+        input = input.to(dt.as_dtype(dtype))
     elif not input.dtype.differentiable:
         input = input.to(dt.int64)
     return set_out(out, op(input, wrap_dim(dim, len(input.shape)), False), (input,))
@@ -290,18 +290,23 @@ def _np_latest(fn):
     return call
 
 
+def _placed(op, out, got):
+    if out is None:
+        return got
+    same_dtype(op, out, got)
+    return set_out(tuple(out), got)
+
+
 @composite("cummax", numpy=_np_latest(np.maximum), samples=_samples, errors=_BAD_DIM)
 def cummax(input, dim, *, out=None):
     """Running maximum along ``dim`` and the latest position that holds it, as ``(values, indices)``."""
-    got = _Max(*_cummax(input, wrap_dim(dim, len(input.shape))))
-    return got if out is None else set_out(tuple(out), got)
+    return _placed(cummax.op, out, _Max(*_cummax(input, wrap_dim(dim, len(input.shape)))))
 
 
 @composite("cummin", numpy=_np_latest(np.minimum), samples=_samples, errors=_BAD_DIM)
 def cummin(input, dim, *, out=None):
     """Running minimum along ``dim`` and the latest position that holds it, as ``(values, indices)``."""
-    got = _Min(*_cummin(input, wrap_dim(dim, len(input.shape))))
-    return got if out is None else set_out(tuple(out), got)
+    return _placed(cummin.op, out, _Min(*_cummin(input, wrap_dim(dim, len(input.shape)))))
 
 
 # -- differences and integrals --------------------------------------------------------------------------------------------------------

@@ -382,12 +382,12 @@ def _fold(input, dim, index, src, op, unique=False):
     return cast(out, input.dtype)
 
 
-def _fold_grad(g, input, dim, index, src, op, result):
-    """Products: the others' product; extremes: shared evenly among all that reached it."""
+def _fold_grad(g, input, dim, index, src, op, before, result):
+    """Products: the others' product; extremes: shared evenly among all that reached it, and in PyTorch ``before``, too, which ``input`` is without it."""
     if op == "mul":
         return _product_grad(g, input, dim, index, src)
     value = result.gather(dim, index)
-    mine, theirs = (input == result), (src == value)
+    mine, theirs = ((input if before is None else before) == result), (src == value)
     count = cast(mine, g.dtype).scatter_add(dim, index, cast(theirs, g.dtype))
     share = g / count
     return where(mine, share, 0.0), where(theirs, share.gather(dim, index), 0.0)
@@ -406,7 +406,7 @@ def _product_grad(g, input, dim, index, src):
 
 
 @kernel("_scatter_fold", complex=True, method=False, repeat="whole fresh", vjp={"input, src": _fold_grad})
-def _scatter_fold(input, dim, index, src, op):
+def _scatter_fold(input, dim, index, src, op, before=None):
     """Products and extremes."""
     return _fold(input, dim, index, src, op)
 
@@ -414,7 +414,7 @@ def _scatter_fold(input, dim, index, src, op):
 _scatter_fold.op.grad_name = "ScatterReduceBackward0"
 
 
-def _elements(name, input, dim, index, src, op):
+def _elements(name, input, dim, index, src, op, before=None):
     """The part of ``input`` and ``src`` that ``index`` covers goes through the kernel; the rest of ``input`` stays."""
     check_index(name, index)
     if isinstance(src, Tensor) and src.dtype is not input.dtype:
@@ -433,7 +433,9 @@ def _elements(name, input, dim, index, src, op):
     else:
         check_fits(src, input.dtype)
         src = filled(Size(()), src, input.dtype, input._storage.device).expand(index.shape)
-    call = _scatter_op(part, d, index, src, op, False) if op in ("set", "add") else _scatter_fold(part, d, index, src, op)
+    if before is not None:
+        before = fit(name, before.reshape(input.shape), d, index)
+    call = _scatter_op(part, d, index, src, op, False) if op in ("set", "add") else _scatter_fold(part, d, index, src, op, before)
     if part is input:
         return call.reshape(shape)
     whole = input.clone(memory_format=contiguous_format)
@@ -529,7 +531,8 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     if not include_self:
         start = dict(sum=0, mean=0, prod=1)[reduce] if reduce in ("sum", "mean", "prod") else _extreme(input.dtype, reduce)
         base = _elements("scatter_reduce", input, dim, index, start, "set")
-    r = _elements("scatter_reduce", base, dim, index, src, _FOLDS[reduce])
+    before = input.detach() if base is not input and reduce in ("amax", "amin") else None
+    r = _elements("scatter_reduce", base, dim, index, src, _FOLDS[reduce], before)
     if reduce == "mean":
         row = input.dtype.to_real()
         ones = filled(index.shape, 1, row, input._storage.device)

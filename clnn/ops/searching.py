@@ -311,6 +311,7 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
         >>> clnn.tensor([3, 1, 3]).unique()
         tensor([1, 3])
     """
+    flag("_unique2", "sorted", sorted)
     if dim is not None:
         return _unique_rows(input, dim, True, return_inverse, return_counts)
     return _unique_flat(input, True, return_inverse, return_counts)

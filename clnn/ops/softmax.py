@@ -147,7 +147,7 @@ def _prepared(name, input, dim, dtype):
     if dim is None:
         warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
         dim = 0 if input.ndim in (0, 1, 3) else 1
-    if dtype is not None and dtype.__class__ is not int:       # by place, a number is functional's _stacklevel
+    if dtype is not None and dtype.__class__ is not int:       # by place, a number is functional's _stacklevel, and the dtype comes after it
         input = input.to(dt.as_dtype(dtype))
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f"\"{name}\" not implemented for '{type_name(input.dtype)}'; it takes float tensors (give dtype=)")
@@ -168,7 +168,7 @@ _ERRORS = (((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range"),)
 
 
 @composite("softmax", repeat=True, torch="nn.functional.softmax", numpy=_np_softmax, samples=_samples, errors=_ERRORS)
-def softmax(input, dim=None, dtype=None, *, _stacklevel=3, out=None):
+def softmax(input, dim=None, dtype=None, _dtype=None, *, _stacklevel=3, out=None):
     """``exp(x_i) / sum_j exp(x_j)`` along ``dim``, computed from ``x - max(x)``.
 
     Args:
@@ -180,14 +180,14 @@ def softmax(input, dim=None, dtype=None, *, _stacklevel=3, out=None):
         >>> clnn.softmax(clnn.zeros(2), 0)
         tensor([0.5000, 0.5000])
     """
-    r = _softmax(*_prepared("softmax", input, dim, dtype))
+    r = _softmax(*_prepared("softmax", input, dim, dtype if _dtype is None else _dtype))
     return r if out is None else _into(out, r)
 
 
 @composite("log_softmax", repeat=True, torch="nn.functional.log_softmax", numpy=lambda x, dim=-1: np.log(_np_softmax(x, dim)), samples=_samples, errors=_ERRORS)
-def log_softmax(input, dim=None, dtype=None, *, _stacklevel=3, out=None):
+def log_softmax(input, dim=None, dtype=None, _dtype=None, *, _stacklevel=3, out=None):
     """``x_i - log(sum_j exp(x_j))`` along ``dim``, without overflow."""
-    r = _log_softmax(*_prepared("log_softmax", input, dim, dtype))
+    r = _log_softmax(*_prepared("log_softmax", input, dim, dtype if _dtype is None else _dtype))
     return r if out is None else _into(out, r)
 
 
@@ -197,9 +197,9 @@ def _into(out, r):
 
 
 @composite("softmin", splice=True, repeat="ready small", method=False, torch="nn.functional.softmin", numpy=lambda x, dim=-1: _np_softmax(-x, dim), samples=_samples)
-def softmin(input, dim=None, dtype=None, *, _stacklevel=3):
+def softmin(input, dim=None, dtype=None, _dtype=None, *, _stacklevel=3):
     """``softmax(-x)`` along ``dim``."""
-    return _softmax(*_prepared("softmin", -input, dim, dtype))
+    return _softmax(*_prepared("softmin", -input, dim, dtype if _dtype is None else _dtype))
 
 
 @composite("gumbel_softmax", method=False, torch="nn.functional.gumbel_softmax")

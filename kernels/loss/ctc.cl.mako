@@ -91,7 +91,7 @@ __kernel void ctc(IN(${T.c}, x), IN(long, labels), IN(long, starts), IN(long, in
     PTR_IN(${T.c}, g);
     PTR_OUT(${ACC}, beta_all);
     PTR_OUT(${T.c}, gx);
-    const ${ACC} nll = loss[n], k = ${T.load}(g, n);
+    const ${ACC} nll = loss[n], k = ${T.load}(g, n)${"" if ZERO else " + (nll == INFINITY ? NAN : 0)"};      // no alignment has no gradient
     const int dead = ${"nll == INFINITY" if ZERO else "0"};
     for (long t = TT - 1; t >= 0; t--) {
         const int live = t < length && !dead;
