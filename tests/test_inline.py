@@ -335,3 +335,14 @@ def test_launches_of_a_known_kind_while_there_is_no_such_way(side, monkeypatch):
     expected = [step() for _ in range(8)][-1]
     monkeypatch.setattr(side.device, "inline", None)
     assert [step() for _ in range(3)] == [expected] * 3
+
+
+def test_waits_again_after_a_while(side, monkeypatch):
+    """Launches that follow long ones go where these run, but a loop of short ones does not stay there for good."""
+    waits = []
+    monkeypatch.setattr(inline.Inline, "idle", lambda self: False)
+    monkeypatch.setattr(inline.Inline, "_soon", lambda self: waits.append(1) is None and False)
+    side.short, side.patience = False, 8
+    assert not any([side.ready() for _ in range(7)]) and not waits
+    side.ready()
+    assert waits
