@@ -130,7 +130,8 @@ def result_type(tensor, other):
         >>> clnn.result_type(clnn.ones(2, dtype=clnn.int32), 1.5)
         clnn.float32
     """
-    if not all(isinstance(x, (Tensor, _numbers.Number)) for x in (tensor, other)):
+    kinds = Tensor, _numbers.Number
+    if not isinstance(tensor, kinds) or not isinstance(other, kinds):
         raise TypeError(f"result_type(): expected tensors and numbers, got {type(tensor).__name__} and {type(other).__name__}")
     pairs = [(x.dtype, 2 if x.shape else 1) if isinstance(x, Tensor) else (_dtype_module.scalar_dtype(x), 0) for x in (tensor, other)]
     return _dtype_module.result_type(*pairs)

@@ -61,6 +61,8 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
         refs.append(ref)
         count, leaves, linear = count + below, leaves + read, linear and flat
     if count > _MAX_NODES or leaves > _MAX_LEAVES:
+        count, leaves = _counted_once(refs)
+    if count > _MAX_NODES or leaves > _MAX_LEAVES:
         pending = [t for t in operands if isinstance(t, Tensor) and t._storage.node is not None]
         if pending:
             for t in pending:
@@ -70,6 +72,21 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
     if config.eager or expr.failing and _shows_at_once(expr, compute, numel, device, refs):
         fuse.realize(out._storage)
     return out
+
+
+def _counted_once(refs):
+    """(nodes, leaves) of what reads ``refs``: what several operands have in common counts once."""
+    nodes, leaves, todo = set(), set(), list(refs)
+    while todo:
+        ref = todo.pop()
+        if ref.__class__ is tuple:
+            source = ref[0]
+            if source.__class__ is not lazy.Node or source.buf is not None:
+                leaves.add((id(source), *ref[1:]))
+            elif source not in nodes:
+                nodes.add(source)
+                todo += source.args
+    return 1 + len(nodes), len(leaves)
 
 
 def _shows_at_once(expr, compute, numel, device, refs):

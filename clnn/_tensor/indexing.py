@@ -340,8 +340,9 @@ def _beside_numbers(x, index):
 
 
 _ALL = slice(None)
-native.give(only_tensors=_only_tensors, all=_ALL)
+native.give(only_tensors=_only_tensors, all=_ALL, read_numbers=_read_numbers, wrapped=wrapped.local)
 _only_tensors, _beside_numbers = native.form("only_tensors", _only_tensors), native.form("beside_numbers", _beside_numbers)
+_read_numbers = native.form("read_numbers", _read_numbers)
 _ways: dict = symbols.kept()           # (shape, strides, None or the length and step of a slice) of a part along the first dimension -> see ``_part_of``
 
 

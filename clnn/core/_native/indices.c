@@ -1,4 +1,4 @@
-/* Indices with tensors among them: indexing._only_tensors, _beside_numbers. */
+/* Indices with tensors among them: indexing._only_tensors, _beside_numbers, _read_numbers. */
 #include "native.h"
 
 static int is_whole_slice(PyObject *t)
@@ -97,4 +97,43 @@ PyObject *beside_numbers(PyObject *module, PyObject *const *args, Py_ssize_t n)
         good = -1;
     Py_XDECREF(found), Py_XDECREF(rest), Py_XDECREF(base);
     return good < 0 ? NULL : good ? got : Py_NewRef(Py_None);
+}
+
+/* The number of an integer tensor without dimensions, where it can be read at once; NULL without an error where it cannot. */
+static PyObject *number_in(PyObject *t)
+{
+    if (simple(t) != 1 || AT(t, Tensor_dtype) != the_int64 || !PyObject_TypeCheck(AT(t, Tensor__storage), Storage_type))
+        return NULL;
+    PyObject *bytes = read_from(AT(t, Tensor__storage), 8, PyLong_AsSsize_t(AT(t, Tensor__offset)) * 8), *number = NULL;
+    int64_t value;
+    if (bytes != NULL) {
+        memcpy(&value, PyByteArray_AS_STRING(bytes), sizeof value);
+        number = PyLong_FromLongLong(value);
+        Py_DECREF(bytes);
+    }
+    return number;
+}
+
+/* read_numbers(index): indexing._read_numbers */
+PyObject *index_numbers(PyObject *module, PyObject *index)
+{
+    PyObject *modes = PyObject_GetAttr(the_wrapped, s_modes), *items = NULL;
+    int some = 0, good = modes == NULL ? -1 : PyTuple_CheckExact(modes) && !PyTuple_GET_SIZE(modes) && PyTuple_CheckExact(index) ? unheard() : 0;
+    if (good > 0 && (items = PyTuple_New(PyTuple_GET_SIZE(index))) == NULL)
+        good = -1;
+    for (Py_ssize_t i = 0; good > 0 && i < PyTuple_GET_SIZE(index); i++) {
+        PyObject *t = PyTuple_GET_ITEM(index, i);
+        int number = PyObject_TypeCheck(t, Tensor_type) && !PyTuple_GET_SIZE(AT(t, Tensor_shape));
+        PyObject *item = number ? number_in(t) : Py_NewRef(t);
+        if (item == NULL)
+            good = PyErr_Occurred() ? -1 : 0;
+        else
+            PyTuple_SET_ITEM(items, i, item);
+        some |= number;
+    }
+    Py_XDECREF(modes);
+    if (good > 0 && some)
+        return items;
+    Py_XDECREF(items);
+    return good < 0 ? NULL : good ? Py_NewRef(Py_None) : PyObject_CallOneArg(the_read_numbers, index);
 }

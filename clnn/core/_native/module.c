@@ -94,6 +94,7 @@ static PyMethodDef methods[] = {
     {"gather", (PyCFunction)(void (*)(void))gather, METH_FASTCALL, "multi._gather"},
     {"only_tensors", (PyCFunction)(void (*)(void))only_tensors, METH_FASTCALL, "indexing._only_tensors"},
     {"beside_numbers", (PyCFunction)(void (*)(void))beside_numbers, METH_FASTCALL, "indexing._beside_numbers"},
+    {"read_numbers", index_numbers, METH_O, "indexing._read_numbers"},
     {"gathered", (PyCFunction)(void (*)(void))gathered, METH_FASTCALL, "indexing.gathered"},
     {"scattered", (PyCFunction)(void (*)(void))scattered, METH_FASTCALL, "indexing.scattered"},
     {"thin", (PyCFunction)(void (*)(void))thin, METH_FASTCALL, "thin._again"},

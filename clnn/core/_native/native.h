@@ -47,7 +47,7 @@
     X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
     X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) \
     X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) X(near) X(command_execution_status) X(wait) X(mirrored) X(clear) \
-    X(_fusions) X(_plans) X(LONG) X(popleft)
+    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -59,7 +59,7 @@
     X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) \
     X(gather) X(held) X(only_tensors) X(all) X(thin) X(thin_attributes) X(thin_missed) X(thin_tries) \
     X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at) X(Tensor__alias) X(address_of) X(enqueue) X(enqueue_at) \
-    X(reduce) X(unread) X(most_unread) X(read_some)
+    X(wrapped) X(read_numbers) X(reduce) X(unread) X(most_unread) X(read_some)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -199,6 +199,8 @@ int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *str
 /* indices.c */
 PyObject *only_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *beside_numbers(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *index_numbers(PyObject *module, PyObject *index);
+PyObject *read_from(PyObject *storage, Py_ssize_t nbytes, Py_ssize_t first);
 /* stores.c */
 int bump(PyObject *t);
 int is_open(PyObject *t);

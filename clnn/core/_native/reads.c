@@ -133,10 +133,26 @@ PyObject *settled_buffer(PyObject *storage)
     return AT(storage, Storage_node) == Py_None ? AT(storage, Storage_buf) : NULL;
 }
 
-/* ``size`` bytes of the memory of a storage from byte ``first`` on, a new bytearray; NULL without an error where Python has to read them. */
-static PyObject *read_from(PyObject *storage, Py_ssize_t size, Py_ssize_t first)
+/* The same of values that only the host has (mirror.told). */
+static PyObject *from_host(PyObject *storage, Py_ssize_t size, Py_ssize_t first)
 {
-    PyObject *buf = settled_buffer(storage), *device = AT(storage, Storage_device), *state, *side, *bytes = NULL, *place = NULL;
+    int quiet = PyObject_TypeCheck(storage, Storage_type) ? unheard() : 0, mirrored = quiet > 0 ? is_set(storage, s_mirrored) : 1;
+    PyObject *values = mirrored ? NULL : PyObject_GetAttr(storage, s_mirror), *bytes = NULL;
+    if (values != NULL && !PyBytes_Check(values) && values != Py_None)
+        Py_SETREF(values, PyObject_GetAttr(values, s_values));
+    if (values != NULL && PyBytes_Check(values) && first >= 0 && size <= PyBytes_GET_SIZE(values) - first)
+        bytes = PyByteArray_FromStringAndSize(PyBytes_AS_STRING(values) + first, size);
+    Py_XDECREF(values);
+    return bytes;
+}
+
+/* ``size`` bytes of the memory of a storage from byte ``first`` on, a new bytearray; NULL without an error where Python has to read them. */
+PyObject *read_from(PyObject *storage, Py_ssize_t size, Py_ssize_t first)
+{
+    PyObject *buf, *device = AT(storage, Storage_device), *state, *side, *bytes = NULL, *place = NULL;
+    if (!IS(storage, Storage))
+        return from_host(storage, size, first);
+    buf = settled_buffer(storage);
     if (buf == NULL || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
         return NULL;
     side = PyDict_GetItem(state, s_inline);
