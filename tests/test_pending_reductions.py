@@ -126,3 +126,33 @@ def test_known_ones_need_no_body(monkeypatch):
     monkeypatch.setattr(reduce.Call, "run", None)
     monkeypatch.setattr(reduce.Call, "__init__", None)
     assert np.allclose((a * 2).sum(1).numpy(), (A * 2).sum(1), 1e-5, 1e-6)
+
+
+FACTORS = [0.5, -1.5, 0.0, 1.0, 2, 1, 1e30, float("inf"), True]
+
+
+@pytest.mark.parametrize("kind", ["add", "sub", "lerp"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64"])
+def test_factors_that_vary(kind, dtype):
+    """One kind of call has any fraction for a factor; what PyTorch refuses stays refused."""
+    torch = pytest.importorskip("torch")
+    if dtype == "float64" and not clnn.get_default_device().physical.has_fp64:
+        pytest.skip("no double")
+    found = []
+    for t in (clnn, torch):
+        row, results = getattr(t, dtype), []
+        a, b = t.tensor((A[0] * 3).tolist()).to(row), t.tensor((B[0] * 3).tolist()).to(row)
+        for factor in FACTORS * 3:
+            given = dict(weight=factor) if kind == "lerp" else dict(alpha=factor)
+            try:
+                x, y = getattr(t, kind)(a, b, **given), a.clone()
+                getattr(y, kind + "_")(b, **given)
+                results.append([np.array(x.tolist()), np.array(y.tolist()), str(x.dtype).split(".")[1]])
+            except (RuntimeError, TypeError) as exc:
+                results.append(type(exc).__name__)
+        found.append(results)
+    for mine, theirs in zip(*found):
+        if isinstance(theirs, str) or isinstance(mine, str):
+            assert mine == theirs
+        else:
+            assert mine[2] == theirs[2] and all(np.allclose(m, h, 2e-3 if dtype == "float16" else 1e-6, 1e-3, equal_nan=True) for m, h in zip(mine[:2], theirs))

@@ -94,11 +94,14 @@ def _apart(target, args):
 
 
 def _inplace_form(op, fn, name, swift):
-    number = op.name in ("fill", "masked_fill", "index_fill")       # these take a tensor's number before they write
+    number, thin = op.name in ("fill", "masked_fill", "index_fill"), getattr(fn, "thin", None)       # number: these take a tensor's before they write
 
     @answers
     def inplace(self, *args, **kwargs):
-        if swift is not None and not kwargs and overwritten(swift, self, args):
+        if swift is not None and not kwargs:
+            if overwritten(swift, self, args):
+                return self
+        elif thin is not None and thin.overwritten(self, args, kwargs):
             return self
         if foreign.dispatched is not None:
             got = foreign.dispatched(fn, name, self, args, kwargs)
@@ -275,7 +278,9 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
             if op.name in MOVED:
                 refuse_overlap(target, args, True)
         return set_out(target, r, args)
-    return functools.wraps(body)(call)
+    call = functools.wraps(body)(call)
+    call.thin = thin
+    return call
 
 
 def with_list(args, kwargs):
@@ -479,8 +484,8 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
     ``old`` names the factors that PyTorch took by place before 1.5, in front of the operands that they scale: ``x.add_(alpha, other)``.
     ``repeat``: as for :func:`kernel`; calls that record gradients are repeated where they leave one entry on the tape. ``splice``: calls with few elements that
     record them are one entry of the tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result. ``thin``: it mostly ends in one elementwise
-    operator, which follows from dtypes and attributes alone (see ``clnn/_tensor/thin.py``). ``seen``: it mostly gives a view that follows from shape, strides and
-    numbers (see ``clnn/_tensor/seen.py``).
+    operator, which follows from dtypes and attributes alone (see ``clnn/_tensor/thin.py``); "free": whatever fractions these are. ``seen``: it mostly gives a
+    view that follows from shape, strides and numbers (see ``clnn/_tensor/seen.py``).
     """
     def decorate(body):
         called = name or body.__name__
@@ -492,7 +497,7 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
         body = repeated_composite(body, repeat, not splice) if repeat else body
         params = parameter_names(body)
         op = _entry(called, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
-        return _finish(op, _with_common_names(op, body, params, old.split(), Thin() if thin else None, {} if seen else None), method, inplace)
+        return _finish(op, _with_common_names(op, body, params, old.split(), Thin(thin == "free") if thin else None, {} if seen else None), method, inplace)
     return decorate
 
 

@@ -83,7 +83,7 @@ def _scaled(fn, name, input, other, alpha):
     return fn(input, other, alpha)
 
 
-@composite("add", complex=True, inplace=_add, old="alpha", numpy=np.add)
+@composite("add", thin="free", complex=True, inplace=_add, old="alpha", numpy=np.add)
 def add(input, other, *, alpha=1):
     """``input + alpha * other``, with broadcasting and type promotion."""
     if alpha is not _ONE:
@@ -96,7 +96,7 @@ def add(input, other, *, alpha=1):
     return _fast_add(input, other)
 
 
-@composite("sub", complex=True, inplace=_sub, aliases=("subtract",), old="alpha", numpy=np.subtract)
+@composite("sub", thin="free", complex=True, inplace=_sub, aliases=("subtract",), old="alpha", numpy=np.subtract)
 def sub(input, other, *, alpha=1):
     """``input - alpha * other``, with broadcasting and type promotion."""
     bools = [isinstance(t, bool) or isinstance(t, Tensor) and t.dtype is dt.bool_ for t in (input, other)]
@@ -300,7 +300,7 @@ _lerp = elementwise(                                            # from the neare
 _lerp.op.grad_name = "LerpBackward0"
 
 
-@composite("lerp", thin=True, complex=True, inplace=True)
+@composite("lerp", thin="free", complex=True, inplace=True)
 def lerp(input, end, weight):
     """``input + weight * (end - input)``."""
     for t, what in ((end, "end"), (weight, "weight")):

@@ -1,5 +1,7 @@
 /* The whole of a call in the usual case: elementwise operators, in-place results, functions that are one entry of the tape. */
 #include "native.h"
+#include <float.h>
+#include <math.h>
 
 /* -- elementwise operators ---------------------------------------------------------------------------------------------------------- */
 
@@ -443,10 +445,12 @@ PyObject *known_call(PyObject *module, PyObject *const *args, Py_ssize_t n)
 
 /* -- composites that end in one operator -------------------------------------------------------------------------------------------- */
 
-/* Add what tells a value of a call: 1; 0 where such a call goes as it is. */
-static int describe_value(PyObject *v, int grad, PyObject *key, PyObject *tensors)
+/* Add what tells a value of a call: 1; 0 where such a call goes as it is. ``free``: a usual fraction may be any other, and is an operand like tensors. */
+static int describe_value(PyObject *v, int grad, int free, PyObject *key, PyObject *tensors)
 {
     int plain = simple(v), known = 0;
+    if (free && PyFloat_CheckExact(v) && fabs(PyFloat_AS_DOUBLE(v)) <= FLT_MAX)
+        return PyList_Append(key, the_free) || PyList_Append(tensors, v) ? -1 : 1;
     if (plain > 0) {
         PyObject *storage = AT(v, Tensor__storage);
         int tracked = grad ? is_set(v, s__rg) : 0;
@@ -522,26 +526,71 @@ static PyObject *look_up(PyObject *known, PyObject *key, PyObject *tensors)
     return got;
 }
 
-/* thin(known, args, kwargs): thin._again */
-PyObject *thin(PyObject *module, PyObject *const *args, Py_ssize_t n)
+/* thin._again of ``first``, unless that is NULL, and the arguments behind it. */
+static PyObject *thin_call(PyObject *known, int free, PyObject *first, PyObject *args, PyObject *given)
 {
-    if (n != 3 || !PyDict_CheckExact(args[0]) || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
-        return PyErr_Format(PyExc_TypeError, "thin() takes a dictionary and the arguments of a call");
     int good = is_looked_at(), grad = good > 0 ? is_set(the_state, s_grad) : 0;
     PyObject *key, *tensors, *got = NULL, *name, *value;
     Py_ssize_t place = 0;
     if (good <= 0 || grad < 0)
         return good < 0 || grad < 0 ? NULL : Py_NewRef(Py_None);
     key = PyList_New(0), tensors = PyList_New(0);
-    good = key == NULL || tensors == NULL ? -1 : 1;
-    for (Py_ssize_t i = 0; good > 0 && i < PyTuple_GET_SIZE(args[1]); i++)
-        good = describe_value(PyTuple_GET_ITEM(args[1], i), grad, key, tensors);
-    while (good > 0 && PyDict_Next(args[2], &place, &name, &value))
-        good = PyUnicode_CompareWithASCIIString(name, "out") ? describe_value(value, grad, key, tensors) : 0;
-    for (place = 0; good > 0 && PyDict_Next(args[2], &place, &name, &value);)
+    good = key == NULL || tensors == NULL ? -1 : first == NULL ? 1 : describe_value(first, grad, free, key, tensors);
+    for (Py_ssize_t i = 0; good > 0 && i < PyTuple_GET_SIZE(args); i++)
+        good = describe_value(PyTuple_GET_ITEM(args, i), grad, free, key, tensors);
+    while (good > 0 && PyDict_Next(given, &place, &name, &value))
+        good = PyUnicode_CompareWithASCIIString(name, "out") ? describe_value(value, grad, free, key, tensors) : 0;
+    for (place = 0; good > 0 && PyDict_Next(given, &place, &name, &value);)
         good = PyList_Append(key, name) ? -1 : 1;
     if (good > 0)
-        got = look_up(args[0], key, tensors);
+        got = look_up(known, key, tensors);
     Py_XDECREF(key), Py_XDECREF(tensors);
     return good < 0 ? NULL : good ? got : Py_NewRef(Py_None);
+}
+
+/* thin(known, free, args, kwargs): thin._again */
+PyObject *thin(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 4 || !PyDict_CheckExact(args[0]) || !PyTuple_Check(args[2]) || !PyDict_Check(args[3]))
+        return PyErr_Format(PyExc_TypeError, "thin() takes a dictionary, a flag and the arguments of a call");
+    return thin_call(args[0], args[1] == Py_True, NULL, args[2], args[3]);
+}
+
+/* Whether ``v`` is a number, or a tensor that a write to ``t`` leaves alone, and neither is on the tape; -1: an error. */
+static int beside(PyObject *t, PyObject *v)
+{
+    if (PyFloat_CheckExact(v) || PyLong_CheckExact(v) || v == t)
+        return 1;
+    if (!IS(v, Tensor) || AT(v, Tensor__storage) == AT(t, Tensor__storage))                          /* they may overlap */
+        return 0;
+    int tracked = is_tracked(v);
+    return tracked < 0 ? -1 : !tracked;
+}
+
+/* overwritten_thinly(known, free, target, args, kwargs): thin.overwritten */
+PyObject *overwritten_thinly(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 5 || !PyDict_CheckExact(args[0]) || !PyTuple_Check(args[3]) || !PyDict_Check(args[4]))
+        return PyErr_Format(PyExc_TypeError, "overwritten_thinly() takes a dictionary, a flag, a tensor and the arguments of a call");
+    PyObject *t = args[2], *dispatched = variable(the_foreign, s_dispatched), *dtype, *name, *value;
+    Py_ssize_t place = 0;
+    if (dispatched != Py_None || !IS(t, Tensor))
+        return dispatched == NULL ? NULL : Py_NewRef(Py_False);
+    dtype = AT(t, Tensor_dtype);
+    int good = dtype == the_float32 || dtype == the_float64 ? calls_are_usual() : 0, tracked = good > 0 ? is_tracked(t) : 0;
+    good = tracked ? tracked < 0 ? -1 : 0 : good;
+    for (Py_ssize_t i = 0; good > 0 && i < PyTuple_GET_SIZE(args[3]); i++)
+        good = beside(t, PyTuple_GET_ITEM(args[3], i));
+    while (good > 0 && PyDict_Next(args[4], &place, &name, &value))
+        good = beside(t, value);
+    PyObject *result = good > 0 ? thin_call(args[0], args[1] == Py_True, t, args[3], args[4]) : NULL, *left;
+    if (result == NULL || !IS(result, Tensor) || AT(result, Tensor_dtype) != dtype) {
+        Py_XDECREF(result);
+        return good < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    }
+    PyObject *given[] = {t, result};
+    left = applied(NULL, given, 2);
+    Py_DECREF(result);
+    Py_XDECREF(left);
+    return left == NULL ? NULL : PyBool_FromLong(left == Py_None);
 }

@@ -107,6 +107,7 @@ static PyMethodDef methods[] = {
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},
     {"swift", swift, METH_VARARGS, "swift(op, known, operands): elementwise.swift_unary and swift_binary"},
     {"overwritten", (PyCFunction)(void (*)(void))overwritten, METH_FASTCALL, "elementwise.overwritten"},
+    {"overwritten_thinly", (PyCFunction)(void (*)(void))overwritten_thinly, METH_FASTCALL, "thin.overwritten"},
     {"asking", asking, METH_VARARGS, "asking(inner, python, kinds): override._entry"},
     {"replaced", (PyCFunction)(void (*)(void))replaced, METH_FASTCALL, "inplace._replaced"},
     {"refuse_overlap", (PyCFunction)(void (*)(void))refuse_overlap, METH_FASTCALL, "inplace.refuse_overlap"},

@@ -57,7 +57,7 @@
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
     X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) \
-    X(gather) X(held) X(only_tensors) X(all) X(thin) X(thin_attributes) X(thin_missed) X(thin_tries) \
+    X(gather) X(held) X(only_tensors) X(all) X(thin) X(free) X(thin_attributes) X(thin_missed) X(thin_tries) \
     X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at) X(Tensor__alias) X(address_of) X(enqueue) X(enqueue_at) \
     X(wrapped) X(read_numbers) X(reduce) X(unread) X(most_unread) X(read_some)
 
@@ -241,6 +241,7 @@ PyObject *rejected(PyObject *self, PyObject *args);
 int ready_calls(void);
 int calls_are_usual(void);
 PyObject *swift(PyObject *module, PyObject *args);
+PyObject *overwritten_thinly(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *asking(PyObject *module, PyObject *args);
 PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n);
