@@ -106,6 +106,7 @@ CALLS = {
     "_gelu": lambda x: ("gelu", "default", (x,)), "_clone": lambda x: ("clone", "default", (x,)),
     "contiguous": lambda x: ("clone", "default", (x,), {"memory_format": contiguous_format}),
     "_add_scaled": lambda a, b, s: ("add", "Tensor", (a, b), {"alpha": s}), "_sub_scaled": lambda a, b, s: ("sub", "Tensor", (a, b), {"alpha": s}),
+    "_addcmul": lambda a, b, c, s: ("addcmul", "default", (a, b, c), {"value": s}), "_addcdiv": lambda a, b, c, s: ("addcdiv", "default", (a, b, c), {"value": s}),
     "_relu": lambda x: ("relu", "default", (x,)), "_relu_backward": lambda g, y: ("threshold_backward", "default", (g, y, 0)),
     "_leaky_relu": lambda x, s: ("leaky_relu", "default", (x, s)), "_elu": lambda x, a, s, i: ("elu", "default", (x, a, s, i)),
     "_elu_backward": lambda g, x, a, s, i: ("elu_backward", "default", (g, a, s, i, False, x)),

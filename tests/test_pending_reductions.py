@@ -156,3 +156,33 @@ def test_factors_that_vary(kind, dtype):
             assert mine == theirs
         else:
             assert mine[2] == theirs[2] and all(np.allclose(m, h, 2e-3 if dtype == "float16" else 1e-6, 1e-3, equal_nan=True) for m, h in zip(mine[:2], theirs))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
+def test_factors_of_products(name, dtype):
+    """PyTorch's bits, with any factor, the same operand twice, and in place."""
+    torch = pytest.importorskip("torch")
+    for value in (1, 0.001, 0.7, -2.5, 3):
+        found = []
+        for t in (clnn, torch):
+            a, b, c = [t.tensor(v).to(getattr(t, dtype)) for v in (A[0], B[0], A[1])]
+            y, z = a.clone(), a.clone()
+            getattr(y, name + "_")(b, c, value=value)
+            getattr(z, name + "_")(c, c, value=value)
+            found.append([r.float().tolist() for r in (getattr(t, name)(a, b, c, value=value), getattr(t, name)(a, a, b, value=value), y, z)])
+        assert found[0] == found[1], value
+
+
+def test_gradients_of_products():
+    torch = pytest.importorskip("torch")
+    for name in ("addcmul", "addcdiv"):
+        grads = []
+        for t in (clnn, torch):
+            a, b, c = [t.tensor(v.tolist(), requires_grad=True) for v in (A[0], B[0], A[1])]
+            y = getattr(t, name)(a, b, c, value=0.3)
+            assert type(y.grad_fn).__name__ == name.capitalize() + "Backward0"
+            first = t.autograd.grad((y * y).sum(), (a, b, c), create_graph=True)
+            (first[1] * first[2]).sum().backward()
+            grads.append([g.tolist() for g in (*first, a.grad, b.grad, c.grad)])
+        assert all(np.allclose(m, h, 1e-4, 1e-4) for m, h in zip(*grads))

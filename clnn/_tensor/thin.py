@@ -60,7 +60,9 @@ def _again(known, free, args, kwargs):
     key, tensors, grad = [], [], state.grad
     for v in (*args, *kwargs.values()) if kwargs else args:
         kind = v.__class__
-        if kind in plain:
+        if kind in plain and any([t is v for t in tensors]):    # an earlier operand once more
+            key += Ellipsis, [t is v for t in tensors].index(True)
+        elif kind in plain:
             tensors.append(v)
             key += (v.shape, v._strides, v.dtype, v._storage.device, bool(grad and v._rg))
         elif free and kind is float and abs(v) <= _LARGEST:

@@ -261,9 +261,32 @@ def float_power(input, exponent):
 square = composite("square", thin=True, complex=True, inplace=True)(lambda input: pow(input, 2))
 
 
-@composite("addcmul", repeat="ready few", complex=True, inplace=True, old="value")
+_addcmul = elementwise("_addcmul", "input, tensor1, tensor2, value", "fma(tensor1 * value, tensor2, input)", dtypes=dt.FLOATS, method=False, inplace=False,
+                       vjp=dict(input=lambda g: g, tensor1=lambda g, tensor2, value: g * (tensor2 * value), tensor2=lambda g, tensor1, value: g * (tensor1 * value)),
+                       doc="``input + value * tensor1 * tensor2`` of one float dtype, rounded twice as in PyTorch.")
+_addcdiv = elementwise("_addcdiv", "input, tensor1, tensor2, value", "input + tensor1 * value / tensor2", dtypes=dt.FLOATS, method=False, inplace=False,
+                       vjp=dict(input=lambda g: g, tensor1=lambda g, tensor2, value: g * (value / tensor2),
+                                tensor2=lambda g, tensor1, tensor2, value: -g * (tensor1 * value / (tensor2 * tensor2))),
+                       doc="``input + value * tensor1 / tensor2`` of one float dtype, rounded as in PyTorch.")
+_addcmul.op.grad_name, _addcdiv.op.grad_name = "AddcmulBackward0", "AddcdivBackward0"
+
+
+def _of_one_dtype(fn, name, value, *operands):
+    """``fn``, one of the two above, of tensors of one float dtype and a number; None of others."""
+    row = operands[0].dtype
+    if value.__class__ not in (float, int) or row not in dt.FLOATS or any([not isinstance(t, Tensor) or t.dtype is not row for t in operands]):
+        return None
+    if any([t.shape != operands[0].shape for t in operands]):
+        broadcast(name, *operands)                              # which names the operator where they do not fit
+    return fn(*operands, value)
+
+
+@composite("addcmul", thin="free", complex=True, inplace=True, old="value")
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
+    r = _of_one_dtype(_addcmul, "addcmul", value, input, tensor1, tensor2)
+    if r is not None:
+        return r
     if tensor1.dtype is not input.dtype or tensor2.dtype is not input.dtype:
         tensor1, tensor2 = _alike(input, tensor1, tensor2)
     if value != 1:
@@ -277,9 +300,12 @@ def _alike(input, *factors):
     return [f.to(row) for f in factors]
 
 
-@composite("addcdiv", repeat="ready few", complex=True, inplace=True, old="value")
+@composite("addcdiv", thin="free", complex=True, inplace=True, old="value")
 def addcdiv(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 / tensor2``."""
+    r = _of_one_dtype(_addcdiv, "addcdiv", value, input, tensor1, tensor2)
+    if r is not None:
+        return r
     if not (tensor1.dtype.differentiable or tensor2.dtype.differentiable):
         raise RuntimeError("Integer division with addcdiv is no longer supported; convert to a float dtype, or use (input + value * clnn.trunc(tensor1 / tensor2))")
     if isinstance(value, complex):

@@ -451,6 +451,9 @@ static int describe_value(PyObject *v, int grad, int free, PyObject *key, PyObje
     int plain = simple(v), known = 0;
     if (free && PyFloat_CheckExact(v) && fabs(PyFloat_AS_DOUBLE(v)) <= FLT_MAX)
         return PyList_Append(key, the_free) || PyList_Append(tensors, v) ? -1 : 1;
+    for (Py_ssize_t i = 0; plain > 0 && i < PyList_GET_SIZE(tensors); i++)
+        if (PyList_GET_ITEM(tensors, i) == v)                   /* an earlier operand once more */
+            return PyList_Append(key, Py_Ellipsis) || add(key, PyLong_FromSsize_t(i)) ? -1 : 1;
     if (plain > 0) {
         PyObject *storage = AT(v, Tensor__storage);
         int tracked = grad ? is_set(v, s__rg) : 0;
