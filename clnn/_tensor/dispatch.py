@@ -77,7 +77,7 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
 def _counted_once(refs):
     """(nodes, leaves) of what reads ``refs``: what several operands have in common counts once."""
     nodes, leaves, todo = set(), set(), list(refs)
-    while todo:
+    while todo and len(leaves) <= _MAX_LEAVES:
         ref = todo.pop()
         if ref.__class__ is tuple:
             source = ref[0]

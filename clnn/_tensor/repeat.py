@@ -107,7 +107,7 @@ native.method(Recipe, "run")
 def _describe(values, key, buffers, ready):
     """Add what tells calls apart to ``key``, and the operands' memory to ``buffers``; False where such a call is not repeated.
 
-    Pending operands of up to ``ready`` elements are computed once the kind of call is known (0: all, right away).
+    Pending operands of up to ``ready`` elements are computed once the kind of call is known (0: all, right away; -1: lists have none, nor values of the host).
     """
     for v in values:
         kind = v.__class__
@@ -121,6 +121,8 @@ def _describe(values, key, buffers, ready):
             buffers.append(st if st.node is not None else st.buf)
             key += (v.shape, v._strides, v._offset, v.dtype, st.device)
         elif kind is list or kind is tuple and v and v[0].__class__ is not int:
+            if ready < 0 and any([isinstance(t, Tensor) and (t._storage.__class__ is not Storage or t._storage.node is not None) for t in v]):
+                return False
             key.append(float(len(v)))                           # no number that a family may vary
             if not (len(v) > 4 and _describe_alike(v, key, buffers) or _describe(v, key, buffers, ready)):
                 return False
@@ -191,7 +193,7 @@ def repeated(body, mode="", entries=None):
     A body that gives None writes into the memory of its operands.
 
     Modes, words of ``mode``: ``ready``: calls with pending operands of many elements are left to the body, too, which computes these where they are needed;
-    with ``alone`` those with any pending operands, which the body fuses into its one launch.
+    with ``alone`` those with any pending operands, which the body fuses into its one launch. ``settled``: those with lists of which one is pending, or with the host.
     ``whole``: pending results are computed at once; ``small``: those of some elements, as larger ones gain by being fused with what follows;
     ``few``: those of few, for short chains of elementwise operators.
     ``fresh``: the first operand is only copied, so that constants need no memory of their own.
@@ -200,7 +202,7 @@ def repeated(body, mode="", entries=None):
     record none.
     """
     words = mode.split() if mode.__class__ is str else ()
-    ready, fresh = (1 if "alone" in words else _SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
+    ready, fresh = -1 if "settled" in words else (1 if "alone" in words else _SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
     whole = 1 << 62 if "whole" in words else _SOME if "small" in words else _FEW if "few" in words else 0
     known, akin, met, folds = {}, {}, set(), {} if "alone" in words and native.built is not None else None
     for kept in (known, akin, met) if folds is None else (known, akin, met, folds):

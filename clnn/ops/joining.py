@@ -262,7 +262,7 @@ def _np_cat(tensors, dim=0):
     return np.concatenate(tensors, dim)
 
 
-@composite("cat", complex=True, aliases=("concat", "concatenate"), numpy=_np_cat, method=False, samples=lambda: [
+@composite("cat", repeat="settled", complex=True, aliases=("concat", "concatenate"), numpy=_np_cat, method=False, samples=lambda: [
     (([_values(2, 3), _values(4, 3)], 0), {}), (([_values(2, 3), _values(2, 1), _values(2, 3)], 1), {})])
 def cat(tensors, dim=0, *, axis=None, out=None):
     """Tensors one after the other along ``dim``; other sizes agree. Pending inputs are computed straight into their place.
@@ -303,7 +303,7 @@ def _cat_plan(shapes, dim):
     return none, d, tuple([0 if s == (0,) else s[d] for s in shapes])
 
 
-@composite("stack", complex=True, numpy=np.stack, method=False, samples=lambda: [(([_values(2, 3)] * 3, 0), {}), (([_values(2, 3)] * 2, -1), {})])
+@composite("stack", repeat="settled", complex=True, numpy=np.stack, method=False, samples=lambda: [(([_values(2, 3)] * 3, 0), {}), (([_values(2, 3)] * 2, -1), {})])
 def stack(tensors, dim=0, *, out=None):
     """Tensors of equal shape along a new dimension ``dim``."""
     tensors, dtype = _common("stack", tensors)

@@ -30,6 +30,17 @@ static PyObject *memory_of(PyObject *storage, Py_ssize_t ready, int *told)
     return Py_NewRef(AT(storage, Storage_node) != Py_None ? storage : AT(storage, Storage_buf));
 }
 
+/* Whether the tensors of a list or tuple are in the memory of a device; those with more than their slots are looked at later. */
+static int are_settled(PyObject *values)
+{
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
+        PyObject *v = PySequence_Fast_GET_ITEM(values, i);
+        if (PyObject_TypeCheck(v, Tensor_type) && simple(v) == 1 && (!IS(AT(v, Tensor__storage), Storage) || AT(AT(v, Tensor__storage), Storage_node) != Py_None))
+            return 0;
+    }
+    return 1;
+}
+
 /* ``tensors``: a list that they are added to, or NULL. */
 static int describe_tensor(PyObject *t, PyObject *key, PyObject *buffers, PyObject *tensors, Py_ssize_t ready)
 {
@@ -57,6 +68,8 @@ static int describe(PyObject *values, PyObject *key, PyObject *buffers, PyObject
         } else if (PyList_CheckExact(v) || (PyTuple_CheckExact(v) && PyTuple_GET_SIZE(v) && !PyLong_CheckExact(PyTuple_GET_ITEM(v, 0)))) {
             Py_ssize_t n = PySequence_Fast_GET_SIZE(v);
             int alike = 0;
+            if (ready < 0 && !are_settled(v))
+                return OTHER;
             if (add(key, PyFloat_FromDouble((double)n)))                        /* no number that a family may vary */
                 return FAILED;
             if (n > 4 && tensors == NULL) {
