@@ -165,7 +165,8 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
 
 def _mean_body(input, dims, keepdim, shape, count):
     if 0 in input.shape:
-        return _filled(reduced_shape(shape, dims, keepdim), math.nan, input.dtype, input._storage.device)
+        nothing = complex(math.nan, math.nan) if input.dtype.is_complex else math.nan
+        return _filled(reduced_shape(shape, dims, keepdim), nothing, input.dtype, input._storage.device)
     return fold(MEAN, input, dims, keepdim, input.dtype.acc_dtype, input.dtype, symbols.real(count))
 
 
