@@ -224,9 +224,9 @@ def _where(condition, a, b):
 
 
 @composite("count_nonzero", repeat="whole", complex=True, numpy=lambda x, dim=None: np.count_nonzero(x, axis=dim))
-def count_nonzero(input, dim=None):
+def count_nonzero(input, dim=None, *more):
     """Number of elements that are not zero."""
-    return sum(input != 0, dim)
+    return sum(input != 0, (dim, *more) if more else dim)
 
 
 # -- products -----------------------------------------------------------------------------------------------------------------------
