@@ -18,8 +18,9 @@ from ..core.shape import Size, wrap_dim, wrap_dims
 from ..core.symbols import memo
 from ..core.warn import warn
 from ..graph import fuse
+from ..graph.folds import Reduction
 from ..graph.node import Storage, record
-from ..graph.reduce import Call, Reduction, defer
+from ..graph.reduce import Call, defer
 from ..runtime.sharing import shared
 
 _NAN_MAX = ("(a > b ? a : b)", "((a > b || a != a) ? a : b)")
