@@ -179,6 +179,27 @@ def test_local_memory_however_it_is_spelled_and_printing(opened, device):
     assert [bool(way) for name, way in opened if name == "turned"] == [True, False]
 
 
+def test_local_memory_beside_many_arguments(opened, device):
+    """Arrays in local memory follow the arguments: there is room for them however many these are."""
+    count, arrays = 62, 5
+    body = [f"local long m{i}[4]; m{i}[k] = k + {i}; barrier(CLK_LOCAL_MEM_FENCE); sum += m{i}[3 - k];" for i in range(arrays)]
+    source = f"""
+    __kernel void many(__global long* x, {", ".join(f"const long a{i}" for i in range(count))}) {{
+        int k = get_local_id(0);
+        long sum = {" + ".join(f"a{i}" for i in range(count))};
+        {" ".join(body)}
+        x[get_global_id(0)] = sum;
+    }}"""
+    way = launch.Prepared(device.kernel_from_source(source, "many"), (8,), (4,), [launch.BUFFER, *[launch.NUMBER] * count])
+    buf = device.alloc(64)
+    for turn in range(AGAIN):
+        way.run(device, (0, buf), tuple(range(turn, turn + count)))
+        device.synchronize()
+        want = sum(range(turn, turn + count)) + sum(range(arrays)) + arrays * np.array([3, 2, 1, 0] * 2)
+        assert np.array_equal(device.read(buf, 64).view(np.int64), want)
+    assert any(way for name, way in opened if name == "many")
+
+
 def test_what_a_kernel_reports_is_raised():
     x, good = floats(9, 4), clnn.tensor([1, 2])
     for _ in range(AGAIN):

@@ -97,6 +97,35 @@ def test_wrong_arguments_stay_wrong():
         (a * 2).sum(dim=-4)
 
 
+def test_dimensions_in_a_tuple_that_equal_known_ones():
+    a = clnn.tensor(A)
+    for _ in range(TIMES):
+        (a * 2).sum((0, 1)), (a * 2).amax((0, 1)), (a * 2).mean(dim=(1, 2)), a.sum((0, 1))
+    for wrong in (lambda: (a * 2).sum((0, 1.0)), lambda: (a * 2).amax((False, 1)), lambda: (a * 2).mean(dim=(True, 2)), lambda: a.sum((0, 1.0))):
+        for _ in range(2):
+            with pytest.raises(TypeError):
+                wrong()
+    for good in ((0, True), (np.int64(0), 1), (0, np.int64(1)), [0, np.int32(1)]):
+        assert np.allclose((a * 2).sum(good).numpy(), (A * 2).sum((0, 1)), 1e-5, 1e-6)
+
+
+def test_an_operand_by_name():
+    a = clnn.tensor(A)
+    for _ in range(TIMES):
+        assert np.allclose(clnn.sum(input=a * 2).item(), (A * 2).sum(), 1e-4)
+        assert np.allclose(clnn.amax(dim=1, input=a * 2).numpy(), (A * 2).max(1))
+        assert np.allclose(clnn.mean(keepdim=True, input=a * 2, dim=0).numpy(), (A * 2).mean(0, keepdims=True), 1e-5, 1e-6)
+
+
+def test_dimensions_of_numpy_and_nothing_to_reduce():
+    a = clnn.tensor(A)
+    for _ in range(TIMES):
+        assert np.array_equal((a * 2).amax(np.int64(-1)).numpy(), (A * 2).max(-1)) and np.array_equal(a.amin(np.int32(0)).numpy(), A.min(0))
+    with pytest.raises(RuntimeError, match="to be specified"):
+        clnn.zeros(0).amax([])
+    assert np.isnan(clnn.zeros(3, 0, dtype=clnn.complex64).mean(1).numpy().imag).all()
+
+
 def test_gradients():
     w, b = clnn.tensor(A, requires_grad=True), clnn.tensor(B)
     for _ in range(TIMES):

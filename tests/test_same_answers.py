@@ -186,6 +186,12 @@ torch.cummax(torch.ones(2, 3), 0, out=(torch.ones(3).double(), T([1, 2, 3])))
 torch.range(0, 3, out=torch.ones(0).double()), torch.range(0, 3, out=torch.ones(0).long())
 torch.exp(torch.ones(2), out=1)
 x, n = torch.ones(2).bfloat16(), T([2, 3]).byte(); torch.addcmul(x, n, n, value=0.5), torch.addcmul(x.double(), n, n.half(), value=0.3), torch.addcdiv(x, n, x, value=0.3)
+b, n = T([True, False]), T([2, 3]); torch.addcmul(b, b, n), torch.addcmul(b, n.half(), b, value=0.5), torch.addcmul(b, b, T(2)), torch.addcmul(n, b, b)
+b = T([True, False]); torch.addcmul(b, b, b)
+x = torch.ones(1, 2, 3); x.count_nonzero(0, 1), x.count_nonzero(0, True), x.count_nonzero(-1), x.count_nonzero((0, 2))
+torch.ones(2, 3).count_nonzero(0, 0)
+x = torch.ones(2, 3); x.amax(np.int64(1)), x.amin(np.int64(-1)), torch.amax(input=x, dim=np.int32(0))
+torch.ones(0).amax([])
 """.strip().splitlines()
 
 

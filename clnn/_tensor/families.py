@@ -88,6 +88,11 @@ class _Untouched:
             raise symbols.Refused("an operand is written")
 
 
+def only_integers(values):
+    """Whether a tuple is told by its value: 1.0 and True in it would be taken for 1."""
+    return all([v.__class__ is int for v in values])
+
+
 def _with_numbers(values, key, made):
     """``values`` with the numbers of ``key``, an iterator over what a call is told apart by."""
     out = []
@@ -97,7 +102,7 @@ def _with_numbers(values, key, made):
             t = _handle(v, next(key), next(key), next(key), made)
             next(key), next(key)
             out.append(t)
-        elif kind is list or kind is tuple and v and v[0].__class__ is not int:
+        elif kind is list or kind is tuple and not only_integers(v):
             next(key)
             first = next(key) if v else None
             if first is ALIKE:

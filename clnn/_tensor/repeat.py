@@ -24,7 +24,7 @@ from ..runtime.launch import BUFFER, NUMBER, Prepared, run_all
 from ..runtime.memory import HUGE_FROM, MIN_BYTES
 from ..runtime.params import on_change
 from ..runtime.sharing import shared as seen_by_arrays
-from .families import ALIKE, of_body, same, traced
+from .families import ALIKE, of_body, only_integers, same, traced
 from .foreign import NoStrides
 from .grad_mode import state
 from .recorded import Recorded, tensors_among
@@ -120,7 +120,7 @@ def _describe(values, key, buffers, ready):
                     return False
             buffers.append(st if st.node is not None else st.buf)
             key += (v.shape, v._strides, v._offset, v.dtype, st.device)
-        elif kind is list or kind is tuple and v and v[0].__class__ is not int:
+        elif kind is list or kind is tuple and not only_integers(v):
             if ready < 0 and any([isinstance(t, Tensor) and (t._storage.__class__ is not Storage or t._storage.node is not None) for t in v]):
                 return False
             key.append(float(len(v)))                           # no number that a family may vary
@@ -161,11 +161,14 @@ def _computed(buffers):
 
 
 def _fold_key(values):
-    """The kind of a call with one tensor, which comes first, for reductions of what is pending."""
+    """The kind of a call with one tensor, which comes first, for reductions of what is pending; None of others, as where it is given by name."""
+    given = ()
+    if values[0].__class__ is tuple:                            # (arguments, those by name)
+        values, given = values
+    if not values or not isinstance(values[0], Tensor):
+        return None
     first, *rest = values
-    if first.__class__ is tuple:                                # (arguments, those by name)
-        (first, *rest), given = values
-        rest += [v for pair in given for v in pair]
+    rest += [v for pair in given for v in pair]
     return (first.shape, first.dtype, first._storage.device, *[part for v in rest for part in (v, type(v))]), first, rest
 
 
@@ -174,7 +177,10 @@ def _note_fold(folds, values, result):
     node = result._storage.node if result.__class__ is Tensor else None
     if node is None or node.reduce is None or symbols.tracing is not None:
         return result
-    key, first, rest = _fold_key(values)
+    known = _fold_key(values)
+    if known is None:
+        return result
+    key, first, rest = known
     if node.args[0][0] is first._storage.node and not any([isinstance(v, Tensor) for v in rest]):
         with contextlib.suppress(TypeError):                    # an argument without a hash
             if len(folds) > _MOST:

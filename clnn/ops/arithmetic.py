@@ -9,6 +9,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import broadcast
+from .._tensor.elementwise import unsupported
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
@@ -281,7 +282,7 @@ def _of_one_dtype(fn, name, value, *operands):
     return fn(*operands, value)
 
 
-@composite("addcmul", thin="free", complex=True, inplace=True, old="value")
+@composite("addcmul", thin="free", complex=True, inplace=True, old="value", dtypes=(*NOT_BOOL, *dt.COMPLEXES))
 def addcmul(input, tensor1, tensor2, *, value=1):
     """``input + value * tensor1 * tensor2``."""
     r = _of_one_dtype(_addcmul, "addcmul", value, input, tensor1, tensor2)
@@ -289,6 +290,8 @@ def addcmul(input, tensor1, tensor2, *, value=1):
         return r
     if tensor1.dtype is not input.dtype or tensor2.dtype is not input.dtype:
         tensor1, tensor2 = _alike(input, tensor1, tensor2)
+    elif input.dtype is dt.bool_:
+        raise unsupported(addcmul.op, input.dtype)
     if value != 1:
         tensor1 = tensor1 * whole_factor("value", value, input, tensor1, tensor2, error=False)
     return _fast_add(input, tensor1 * tensor2)

@@ -83,7 +83,7 @@ def _errors(name):
 def amax(input, dim=(), keepdim=False):
     """Largest value over ``dim`` (one, several, all). NaN wins; equal maxima share the gradient evenly."""
     dims = dims_of(dim, len(input.shape))
-    _no_identity("amax", input, dims, dim == () or dim is None)
+    _no_identity("amax", input, dims, dim is None or isinstance(dim, (tuple, list)) and not dim)
     return _amax(input, dims, keepdim)
 
 
@@ -91,7 +91,7 @@ def amax(input, dim=(), keepdim=False):
 def amin(input, dim=(), keepdim=False):
     """Smallest value over ``dim`` (one, several, all). NaN wins; equal minima share the gradient evenly."""
     dims = dims_of(dim, len(input.shape))
-    _no_identity("amin", input, dims, dim == () or dim is None)
+    _no_identity("amin", input, dims, dim is None or isinstance(dim, (tuple, list)) and not dim)
     return _amin(input, dims, keepdim)
 
 

@@ -18,8 +18,9 @@ from ..core.shape import Size, wrap_dim, wrap_dims
 from ..core.symbols import memo
 from ..core.warn import warn
 from ..graph import fuse
+from ..graph.folds import Reduction
 from ..graph.node import Storage, record
-from ..graph.reduce import Call, Reduction, defer
+from ..graph.reduce import Call, defer
 from ..runtime.sharing import shared
 
 _NAN_MAX = ("(a > b ? a : b)", "((a > b || a != a) ? a : b)")
@@ -165,7 +166,8 @@ def sum(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
 
 def _mean_body(input, dims, keepdim, shape, count):
     if 0 in input.shape:
-        return _filled(reduced_shape(shape, dims, keepdim), math.nan, input.dtype, input._storage.device)
+        nothing = complex(math.nan, math.nan) if input.dtype.is_complex else math.nan
+        return _filled(reduced_shape(shape, dims, keepdim), nothing, input.dtype, input._storage.device)
     return fold(MEAN, input, dims, keepdim, input.dtype.acc_dtype, input.dtype, symbols.real(count))
 
 
@@ -223,9 +225,9 @@ def _where(condition, a, b):
 
 
 @composite("count_nonzero", repeat="whole", complex=True, numpy=lambda x, dim=None: np.count_nonzero(x, axis=dim))
-def count_nonzero(input, dim=None):
+def count_nonzero(input, dim=None, *more):
     """Number of elements that are not zero."""
-    return sum(input != 0, dim)
+    return sum(input != 0, (dim, *more) if more else dim)
 
 
 # -- products -----------------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from . import machine_code
 
 LIMIT = 500e-6              # seconds that a launch may take
 _SMALL = 65535              # work-items along a dimension, below which PoCL may have taken them to be few
-_MOST_ARGS = 64             # of a kernel, and what follows them: arrays in local memory, which a source may spell in many ways, so room is kept for all that fit
+_MOST_LOCALS = 64           # arrays in local memory, which follow the arguments: a source may spell them in many ways, so room is kept for as many
 _POINTER = struct.Struct("=Q").pack
 _LOADED = re.compile(r"(/.*)/(\w+)/[\d-]+-goffs0[^/]*/\2\.so")
 _folders = {}               # a program's mark -> the folder of its libraries
@@ -67,7 +67,7 @@ def called(device, kernel, sizes, args):
     packed = not device.marks_kernels
     try:
         return native.built.Direct(device, entry, tuple([g // n for g, n in zip(global_size, local_size)]), tuple(local_size), tuple(args), packed,
-                                   _MOST_ARGS - len(args) if kernel.local_mem and not packed else 0, kernel.local_mem)
+                                   _MOST_LOCALS if kernel.local_mem and not packed else 0, kernel.local_mem)
     except ValueError:                      # more arguments than it takes
         return False
 

@@ -29,7 +29,7 @@ typedef struct {
     size_t inner_global[3], inner_local[2][3], inner_groups[3], later[16];
 } Launch;
 
-enum { MOST_ARGS = 64, LINE = 128 };        /* arguments begin at multiples of as many bytes, as the longest vector does */
+enum { MOST_ARGS = 64, MOST_LOCALS = 64, LINE = 128 };     /* arguments begin at multiples of as many bytes, as the longest vector does */
 
 typedef struct {
     PyObject_HEAD
@@ -230,7 +230,7 @@ static void run_packed(void *direct, unsigned member, size_t first, size_t last)
 static void run_some(void *direct, unsigned member, size_t first, size_t last)
 {
     Direct *d = direct;
-    void *args[MOST_ARGS], *own[MOST_ARGS], **given = d->args;
+    void *args[MOST_ARGS + MOST_LOCALS], *own[MOST_LOCALS], **given = d->args;
     if (d->locals) {
         char *memory = (char *)(((uintptr_t)scratch[member].memory + LINE - 1) & ~(uintptr_t)(LINE - 1));
         memcpy(args, d->args, (size_t)d->n * sizeof *args);
@@ -350,7 +350,7 @@ static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwarg
     if (!PyArg_ParseTuple(given, "OKO!O!O!pnn", &device, &address, &PyTuple_Type, &groups, &PyTuple_Type, &local, &PyTuple_Type, &args, &packed, &locals, &size))
         return NULL;
     Py_ssize_t n = PyTuple_GET_SIZE(args), dimensions = PyTuple_GET_SIZE(groups);
-    if (!address || locals < 0 || size < 0 || n + locals > MOST_ARGS || dimensions < 1 || dimensions > 3 || PyTuple_GET_SIZE(local) != dimensions)
+    if (!address || locals < 0 || size < 0 || n > MOST_ARGS || locals > MOST_LOCALS || dimensions < 1 || dimensions > 3 || PyTuple_GET_SIZE(local) != dimensions)
         return PyErr_Format(PyExc_ValueError, "no launch that can be called");
     Direct *d = (Direct *)type->tp_alloc(type, 0);
     if (d != NULL)

@@ -57,6 +57,15 @@ static int describe_tensor(PyObject *t, PyObject *key, PyObject *buffers, PyObje
     return TOLD;
 }
 
+/* Whether a tuple is told by its value: 1.0 and True in it would be taken for 1. */
+int only_integers(PyObject *values)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); i++)
+        if (!PyLong_CheckExact(PyTuple_GET_ITEM(values, i)))
+            return 0;
+    return 1;
+}
+
 /* repeat._describe */
 static int describe(PyObject *values, PyObject *key, PyObject *buffers, PyObject *tensors, Py_ssize_t ready)
 {
@@ -65,7 +74,7 @@ static int describe(PyObject *values, PyObject *key, PyObject *buffers, PyObject
         int told = TOLD;
         if (PyObject_TypeCheck(v, Tensor_type)) {
             told = describe_tensor(v, key, buffers, tensors, ready);
-        } else if (PyList_CheckExact(v) || (PyTuple_CheckExact(v) && PyTuple_GET_SIZE(v) && !PyLong_CheckExact(PyTuple_GET_ITEM(v, 0)))) {
+        } else if (PyList_CheckExact(v) || (PyTuple_CheckExact(v) && !only_integers(v))) {
             Py_ssize_t n = PySequence_Fast_GET_SIZE(v);
             int alike = 0;
             if (ready < 0 && !are_settled(v))

@@ -158,6 +158,7 @@ PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n);
 extern PyMethodDef run_recipe_method, run_prepared_method, alloc_method;
 /* kinds.c */
 int ready_kinds(void);
+int only_integers(PyObject *values);
 PyObject *again(PyObject *module, PyObject *args);
 PyObject *apart(PyObject *module, PyObject *values);
 PyObject *kind(PyObject *module, PyObject *const *args, Py_ssize_t n);

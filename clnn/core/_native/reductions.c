@@ -6,7 +6,7 @@
 /* Add a value and its type, as 1, 1.0 and True are one key: whether that can be; -1: an error. */
 static int add_value(PyObject *key, PyObject *value)
 {
-    if (PyObject_TypeCheck(value, Tensor_type))
+    if (PyObject_TypeCheck(value, Tensor_type) || (PyTuple_Check(value) && !only_integers(value)))
         return 0;
     return PyList_Append(key, value) || PyList_Append(key, (PyObject *)Py_TYPE(value)) ? -1 : 1;
 }
