@@ -19,6 +19,7 @@ from ..graph.fuse import work_group
 from ..graph.op import REGISTRY
 from . import random as _random
 from ._conv_other import integer_avg_pool
+from .creation import alert
 from .loss import require_float
 from .views import _reshape_view, arranged
 
@@ -462,6 +463,7 @@ def _declare_unpool(nd):
         volume = 1
         for o in out:
             volume *= o
+        alert(f"max_unpooling{max(nd, 2)}d_forward_out")
         flat = input.new_zeros(lead + (volume,)).scatter(len(lead), indices.reshape(lead + (-1,)), input.reshape(lead + (-1,)))
         return arranged(flat.reshape(lead + tuple(out)), input)
     body.__doc__ = f"Inverse of :func:`max_pool{nd}d`: each value goes to the place its index names, zeros elsewhere."

@@ -124,12 +124,16 @@ def tensordot(a, b, dims=2):
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(len(a.shape), len(b.shape)):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (list(range(-dims, 0)), list(range(dims)))
     if not isinstance(dims, (list, tuple)):
         raise RuntimeError(f"tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got dims={dims}")
     da, db = ([wrap_dim(int(d), len(t.shape)) for d in (ds if isinstance(ds, (list, tuple)) else [ds])] for t, ds in zip((a, b), dims))
     if len(da) != len(db):
-        raise RuntimeError(f"both dimension lists should have same length, got {da} and {db}")
+        raise RuntimeError("both dimension lists should have same length")
+    if a.dtype is not b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
     for i, j in zip(da, db):
         if a.shape[i] == 1 or b.shape[j] == 1:              # a size of 1 broadcasts: the other factor is summed by itself
             a, b = (a if b.shape[j] == 1 and a.shape[i] == 1 else a.sum(i, True, dtype=a.dtype) if b.shape[j] == 1 else a), \
@@ -139,8 +143,8 @@ def tensordot(a, b, dims=2):
                                f"{b.shape[j]} in dim {j}")
     ra, rb = [i for i in range(len(a.shape)) if i not in da], [i for i in range(len(b.shape)) if i not in db]
     k = math.prod(a.shape[i] for i in da)
-    left = a.permute(*ra, *da).reshape(math.prod(a.shape[i] for i in ra), k)
-    right = b.permute(*db, *rb).reshape(k, math.prod(b.shape[i] for i in rb))
+    left = a.permute((*ra, *da)).reshape(math.prod(a.shape[i] for i in ra), k)
+    right = b.permute((*db, *rb)).reshape(k, math.prod(b.shape[i] for i in rb))
     return matmul(left, right).reshape([a.shape[i] for i in ra] + [b.shape[i] for i in rb])
 
 
@@ -180,13 +184,16 @@ class _Planned:
     def sum(self, dims):
         return self._then([n for d, n in enumerate(self.shape) if d not in dims], "sum", dims)
 
-    def permute(self, *order):
-        return self if order == tuple(range(len(order))) else self._then([self.shape[d] for d in order], "permute", *order)
+    def permute(self, order):
+        order = tuple(order)
+        return self if order == tuple(range(len(order))) else self._then([self.shape[d] for d in order], "permute", order)
 
-    def reshape(self, *shape):
+    def reshape(self, shape):
+        shape = tuple(shape)
         return self if shape == self.shape else self._then(shape, "reshape", shape)
 
-    def expand(self, *shape):
+    def expand(self, shape):
+        shape = tuple(shape)
         return self if shape == self.shape else self._then(shape, "expand", shape)
 
     def of(self, operands):
@@ -255,12 +262,12 @@ def _diagonals(x, labels):
 
 def _arranged(x, labels, groups):
     """``x`` with one dimension per group of labels."""
-    x = x.permute(*[labels.index(c) for g in groups for c in g])
+    x = x.permute([labels.index(c) for g in groups for c in g])
     sizes, at = [], 0
     for g in groups:
         sizes.append(math.prod(x.shape[at:at + len(g)]))
         at += len(g)
-    return x.reshape(*sizes)
+    return x.reshape(sizes)
 
 
 def _in_memory(labels, operands, sizes):
@@ -285,7 +292,7 @@ def _without(x, labels, gone):
     at = [i for i, c in enumerate(labels) if c in gone and x.shape[i] != 1]
     if at:
         x, labels = x.sum(at), [c for i, c in enumerate(labels) if i not in at]
-    return x.reshape(*[n for c, n in zip(labels, x.shape) if c not in gone]), [c for c in labels if c not in gone]
+    return x.reshape([n for c, n in zip(labels, x.shape) if c not in gone]), [c for c in labels if c not in gone]
 
 
 def _contract(a, la, b, lb, keep, sizes, result):
@@ -306,12 +313,12 @@ def _contract(a, la, b, lb, keep, sizes, result):
         labels = _in_memory([c for c in result if c in labels] + [c for c in labels if c not in result], (la, lb), sizes)
         left, right = (_arranged(t, ls, [[c] if c in ls else [] for c in labels]) for t, ls in ((a, la), (b, lb)))
         return _Planned((left, right, operator.mul), broadcast_shapes(left.shape, right.shape)), labels
-    a, b = (t.expand(*[sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
+    a, b = (t.expand([sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
     stack = [batch] if batch else []
     left, right = _arranged(a, la, [*stack, only_a, summed]), _arranged(b, lb, [*stack, summed, only_b])
     widths = {**dict(zip(la, a.shape)), **dict(zip(lb, b.shape))}
     product = _Planned((left, right, matmul), (*left.shape[:-1], right.shape[-1]))
-    return product.reshape(*[widths[c] for c in labels]), labels
+    return product.reshape([widths[c] for c in labels]), labels
 
 
 @memo(1024)
@@ -338,7 +345,7 @@ def _plan(equation, shapes):
     gone = [i for i, c in enumerate(labels) if c not in result]
     if gone:
         acc, labels = acc.sum(gone), [c for c in labels if c in result]
-    return acc.permute(*[labels.index(c) for c in result])
+    return acc.permute([labels.index(c) for c in result])
 
 
 def _np_einsum(equation, *operands):

@@ -160,7 +160,7 @@ def strided_tensor(a, requires_grad=False):
 
 def expanded_tensor(a, requires_grad=False):
     """The values of ``a``, constant along the first dimension, with stride 0 there."""
-    return to_tensor(a[:1]).expand(*a.shape)
+    return to_tensor(a[:1]).expand(a.shape)
 
 
 def _same(op, dtype):
