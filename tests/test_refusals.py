@@ -333,3 +333,40 @@ def test_names_of_gradients():
         return y.grad_fn.name()
     alike(mask, lambda t: t.zeros(2, 3, requires_grad=True).repeat_interleave(2, 1).grad_fn.name(),
           lambda t: t.addcmul(t.tensor([True, False]), t.ones(2), t.ones(2), value=0.5))
+
+
+def words(fn, t):
+    with pytest.raises(RuntimeError) as caught:
+        fn(t)
+    return str(caught.value)
+
+
+def test_windows_larger_than_their_input():
+    x = lambda t, nd: t.ones((1, 1) + (2,) * nd)
+    for kind in ("max", "avg"):
+        for nd in (1, 2, 3):
+            call = lambda t: getattr(t.nn.functional, f"{kind}_pool{nd}d")(x(t, nd), 3)
+            assert words(call, clnn) == words(call, torch)
+    for how in (dict(padding=2), dict(dilation=0)):
+        call = lambda t: t.nn.functional.max_pool2d(x(t, 2), 2, **how)
+        assert words(call, clnn) == words(call, torch)
+
+
+def test_rows_of_grouped_products_begin_every_16_bytes():
+    ends = lambda t: t.tensor([2, 4], dtype=t.int32)
+    for shape in ((4, 3), (3, 4), (4, 4), (4, 8), (4, 12)):
+        for use in (lambda m: m, lambda m: m.T, lambda m: m[:, ::2], lambda m: m[:, :3]):
+            def call(t):
+                a = use(t.ones(shape))
+                return t.nn.functional.grouped_mm(a, t.ones(2, a.shape[1], 4), offs=ends(t))
+            if use(torch.ones(shape)).shape[0] == 4:
+                alike(call)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantised_recurrent_layers_want_batches():
+    def call(t):
+        q = t.ao.quantization.quantize_dynamic(t.nn.Sequential(t.nn.LSTM(3, 4)), {t.nn.LSTM})
+        return q[0](t.ones(*shape))[0].shape
+    for shape in ((5, 3), (3,), (5, 2, 3)):
+        alike(call)

@@ -202,6 +202,18 @@ def _window(name, input, nd, kernel_size, stride, padding, dilation, ceil_mode):
         return _window_of.__wrapped__(name, input.shape, nd, *sizes, bool(ceil_mode))
 
 
+def _too_small(name, nd, shape, kernel_size, out):
+    """What PyTorch says of windows that are larger than the input."""
+    if name == "max_pool1d":
+        return f"max_pool1d() Invalid computed output size: {out[0]}"
+    if name == "avg_pool3d":
+        sizes = [" ".join(f"{k}{axis}: {n}" for axis, n in zip("THW", s)) for k, s in (("", shape[-3:]), ("k", kernel_size))]
+        return "input image ({}) smaller than kernel size ({})".format(*sizes)
+    lead = (*shape[-nd - 1:-nd], 1) if nd == 1 else shape[-nd - 1:-nd]              # a row is a plane of one row there
+    given, got = ("x".join(map(str, (*lead, *s))) for s in (shape[len(shape) - nd:], out))
+    return f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small"
+
+
 @memo(1024)
 def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mode):
     kernel_size = ntuple(kernel_size, nd, f"{name}: kernel_size")
@@ -216,17 +228,18 @@ def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mod
     if any(k <= 0 for k in kernel_size):
         raise RuntimeError(f"kernel size should be greater than zero, but got kernel_size={kernel_size} ({name})")
     if any(d <= 0 for d in dilation):
-        raise RuntimeError(f"dilation should be greater than zero, but got dilation={dilation} ({name})")
+        given = " ".join(f"dilation{axis}: {d}" for axis, d in zip("THW"[3 - nd:], dilation))
+        raise RuntimeError("max_pool1d() dilation must be greater than zero, but got " + str(dilation[0]) if nd == 1 else
+                           f"dilation should be greater than zero, but got {given}")
     for k, p, d in zip(kernel_size, padding, dilation):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p} ({name})")
         if p > ((k - 1) * d + 1) // 2:
-            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d} ({name})")
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}")
     sizes = shape[len(shape) - nd:]
     out = tuple(_out_size(*a, ceil_mode) for a in zip(sizes, kernel_size, stride, padding, dilation))
     if any(o < 1 for o in out):
-        given, got = ("x".join(map(str, s)) for s in (shape[-nd - 1:], (shape[-nd - 1], *out)))
-        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small ({name})")
+        raise RuntimeError(_too_small(name, nd, shape, kernel_size, out))
     return _made(nd, kernel_size, stride, padding, dilation), tuple(shape[:len(shape) - nd]) + out
 
 

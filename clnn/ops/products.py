@@ -463,9 +463,20 @@ def _groups(mat_a, mat_b, offs):
     return np.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in runs])
 
 
+def _aligned(matrices):
+    """Refuse matrices whose rows (or columns) do not begin every 16 bytes, as PyTorch's kernels do."""
+    *_, m, n = matrices.shape
+    *_, down, along = matrices._strides
+    step = along if down == 1 and along >= max(1, m) else down if along == 1 and down >= max(1, n) else None
+    if step is None:
+        raise RuntimeError(f"Invalid strides/sizes, got {list(matrices._strides)} for strides and {list(matrices.shape)} for sizes")
+    if step * matrices.dtype.itemsize % 16:
+        raise RuntimeError("strides should be multiple of 16 bytes")
+
+
 def _grouped_samples():
     r, offs = np.random.default_rng(0), np.array([2, 5, 8], np.int32)
-    return [((r.standard_normal(a), r.standard_normal(b)), dict(offs=offs)) for a, b in (((8, 4), (3, 4, 4)), ((3, 4, 4), (4, 8)), ((4, 8), (8, 4)))]
+    return [((r.standard_normal(a), r.standard_normal(b)), dict(offs=offs)) for a, b in (((8, 8), (3, 8, 8)), ((3, 8, 8), (8, 8)), ((8, 8), (8, 8)))]
 
 
 @composite("grouped_mm", method=False, numpy=lambda a, b, offs: _groups(a, b, offs.tolist()), samples=_grouped_samples, torch="nn.functional.grouped_mm",
@@ -483,8 +494,8 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
     The ends are read on the host. Raises RuntimeError where shapes, dtypes or ``offs`` do not fit.
 
     Example:
-        >>> clnn.nn.functional.grouped_mm(clnn.ones(3, 2), clnn.ones(2, 2, 1), offs=clnn.tensor([1, 3], dtype=clnn.int32)).flatten()
-        tensor([2., 2., 2.])
+        >>> clnn.nn.functional.grouped_mm(clnn.ones(2, 4), clnn.ones(2, 4, 4), offs=clnn.tensor([1, 2], dtype=clnn.int32))[1]
+        tensor([4., 4., 4., 4.])
     """
     ranks = len(mat_a.shape), len(mat_b.shape)
     if not set(ranks) <= {2, 3}:
@@ -493,6 +504,10 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
         raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
     if bias is not None:
         raise RuntimeError("Bias not supported yet")
+    if ranks != (2, 2) and mat_a.shape[-1] != mat_b.shape[-2]:
+        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
+    _aligned(mat_a)
+    _aligned(mat_b)
     if out_dtype is not None and out_dtype is not mat_a.dtype:
         raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
     if offs is None:

@@ -196,7 +196,7 @@ def layouts(op):
             try:
                 got, _ = cases.run(op, given, make=make)
             except RuntimeError as exc:
-                if op.name.startswith("view") and "compatible" in str(exc):
+                if op.name.startswith("view") and "compatible" in str(exc) or "strides" in str(exc) and op.name == "grouped_mm":
                     continue
                 raise
             pairs.append((f"{op.name}{given} with {name}", got, expected))
