@@ -370,3 +370,12 @@ def test_quantised_recurrent_layers_want_batches():
         return q[0](t.ones(*shape))[0].shape
     for shape in ((5, 3), (3,), (5, 2, 3)):
         alike(call)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element")
+def test_layers_of_impossible_sizes():
+    for nd in (1, 2, 3):
+        x = lambda t: t.ones((1, 2) + (7,) * nd)
+        alike(lambda t: getattr(t.nn, f"Conv{nd}d")(2, 4, 0)(x(t)), lambda t: getattr(t.nn, f"ConvTranspose{nd}d")(2, 4, 0)(x(t)),
+              lambda t: getattr(t.nn.functional, f"conv_transpose{nd}d")(x(t), t.ones((2, 4) + (3,) * nd), padding="same"),
+              lambda t: getattr(t.nn, f"AdaptiveAvgPool{nd}d")(None)(x(t)), lambda t: getattr(t.nn, f"AdaptiveMaxPool{nd}d")(None)(x(t)))

@@ -370,8 +370,10 @@ def _adaptive_window(name, input, nd, output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     if input.ndim not in (nd + 1, nd + 2):
         raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D tensor, but got {list(input.shape)}")
+    if output_size is None:
+        raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not NoneType")
     sizes = tuple(input.shape[input.ndim - nd:])
-    given = (output_size,) * nd if isinstance(output_size, (int, np.integer)) or output_size is None else tuple(output_size)
+    given = (output_size,) * nd if isinstance(output_size, (int, np.integer)) else tuple(output_size)
     if len(given) != nd and nd == 1:
         raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(given)})")
     if len(given) != nd:
