@@ -53,7 +53,7 @@ for _part in (_misc, _factories, _function_forms):
             globals().setdefault(_name, _fn)
 
 for _name, _op in _REGISTRY.items():
-    if not _name.startswith("_") and _name not in ("view", "contiguous", "copy", "embed_strided"):
+    if not _name.startswith("_") and _name not in ("view", "contiguous", "copy", "embed_strided", "embedding_bag"):
         globals().setdefault(_name, _op.fn)
         if _op.inplace and hasattr(Tensor, _name + "_"):
             globals().setdefault(_name + "_", _override.function_of(getattr(Tensor, _name + "_")))
@@ -234,7 +234,7 @@ _PLACES = {                     # names that are read from a module when they ar
     "summary_": "summary",
     "_natives": "native_layer_norm native_batch_norm _native_batch_norm_legit native_group_norm native_dropout grid_sampler grid_sampler_2d grid_sampler_3d "
                 "affine_grid_generator _softmax _log_softmax _safe_softmax _softmax_backward_data _log_softmax_backward_data norm_except_dim _weight_norm "
-                "_int_mm hash_tensor _is_all_true _is_any_true sym_sum sym_ite sym_sqrt",
+                "embedding_bag _int_mm hash_tensor _is_all_true _is_any_true sym_sum sym_ite sym_sqrt",
     "_private": "SymBool SymFloat SymInt Tag while_loop _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
                 "_check_tensor_all_with _check_type "
                 "_check_value _check_with _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _dirichlet_grad "

@@ -261,7 +261,7 @@ def _run(values):
     parts = 2 if layer.mode == "LSTM" else 1
     if state is None:
         shape = (layer.num_layers * (2 if layer.bidirectional else 1), x.shape[not layer.batch_first], layer.hidden_size)
-        zeros = [clnn.zeros(*shape, dtype=x.dtype, device=x.device) for _ in range(parts)]
+        zeros = [clnn.zeros(shape, dtype=x.dtype, device=x.device) for _ in range(parts)]
     else:
         zeros = list(state) if parts == 2 else [state]
     name = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}[layer.mode]

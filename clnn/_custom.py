@@ -10,6 +10,8 @@ from collections import namedtuple
 
 from ._tensor import foreign, override, wrapped
 from ._tensor.grad_mode import no_grad, state
+from ._tensor.inplace import set_out
+from ._tensor.refusals import no_out
 from ._tensor.tensor import Tensor
 from ._vmap.calls import by_rule
 from ._vmap.forms import has_batched, sample_by_sample
@@ -353,6 +355,9 @@ class _Aten(OpOverload):
     def __call__(self, *args, **kwargs):
         if override.asked(args, kwargs):
             return _handed_over(self, args, kwargs)
+        if kwargs.get("out") is not None:
+            if no_out(self._opname):                                 # PyTorch's functions of that name take none, their overloads do
+                return set_out(kwargs.pop("out"), self.fn(*args, **kwargs), args)
         return self.fn(*args, **kwargs)
 
     def __reduce__(self):

@@ -158,7 +158,7 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
     if sorted(physical_layout) != list(builtins.range(len(size))):
         raise RuntimeError(f"Duplicate dim not allowed, or wrong number of dimensions: size={list(size)}, physical_layout={list(physical_layout)}")
     t = creation.empty([size[d] for d in physical_layout], dtype=dtype, device=device)
-    return creation._done(t.permute(*(list(physical_layout).index(d) for d in builtins.range(len(size)))), requires_grad)
+    return creation._done(t.permute([list(physical_layout).index(d) for d in builtins.range(len(size))]), requires_grad)
 
 
 def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa: A002

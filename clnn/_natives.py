@@ -9,6 +9,8 @@ from ._tensor.tensor import Tensor
 from .core import dtype as dt
 from .core.shape import wrap_dim
 from .graph.op import REGISTRY
+from .ops import _bags
+from .ops.embedding import _bag_numbers
 
 
 def _fn(name):
@@ -190,7 +192,7 @@ def hash_tensor(input, dim=(), *, keepdim=False, mode=0, out=None):
     if not input.ndim:
         return _hashed(out, bits.clone().view(dt.uint64))
     kept = [d for d in range(input.ndim) if d not in dims]
-    rows = bits.permute(*kept, *dims).reshape([input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)])
+    rows = bits.permute((*kept, *dims)).reshape([input.shape[d] for d in kept] + [math.prod(input.shape[d] for d in dims)])
     while rows.shape[-1] > 1:                                   # halves on each other; the odd element stays
         n = rows.shape[-1] // 2
         low = rows[..., :n] ^ rows[..., n:2 * n]
@@ -230,3 +232,32 @@ def sym_sqrt(a):
 
 
 Tensor.hash_tensor = method_of(hash_tensor)
+
+
+def embedding_bag(weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None):
+    """(the bags, the bag of each index, the sizes of bags, for ``mode=2`` the rows that gave the maxima): ``mode`` is 0 for sum, 1 for mean, 2 for max.
+
+    Example::
+
+        >>> clnn.embedding_bag(clnn.eye(2), clnn.tensor([0, 1]), clnn.tensor([0]))[0]
+        tensor([[1., 1.]])
+    """
+    name = ("sum", "mean", "max")[mode]
+    bags = _fn("embedding_bag")(indices, weight, offsets, None, 2, scale_grad_by_freq, name, sparse, per_sample_weights, include_last_offset, padding_idx)
+    of, sizes, most = (t.to(indices.dtype) for t in _bags_described(weight.detach(), indices, offsets, name, include_last_offset, padding_idx))
+    if mode == 0 and padding_idx is None and per_sample_weights is None and weight.dtype is not dt.float64:         # what PyTorch does not note there
+        of = of[:0]
+    return bags, of, sizes, most
+
+
+def _bags_described(weight, indices, offsets, mode, include_last, padding):
+    starts = (offsets[:-1] if include_last else offsets).to(dt.int64).contiguous()
+    of = _bag_numbers(len(indices), starts, False)
+    if mode == "sum":
+        return of, offsets * 0, offsets * 0
+    padding = -1 if padding is None else wrap_dim(padding, weight.shape[0])
+    sizes = _fn("scatter_add")(starts * 0, 0, of, (indices != padding).to(dt.int64))
+    if mode == "mean":
+        return of, sizes, sizes
+    kept = _bags.forward(weight, indices, starts, None, padding, mode, False)[1]
+    return of, sizes, kept.clamp(min=0)

@@ -351,7 +351,7 @@ def _by_rows(outputs, variables, linked, chunk_size=None):
     table = []
     for o in outputs:
         rows = _over_unit_vectors(o, chunk_size, lambda seed: _gradients([o], variables, [seed], linked, True))
-        table.append([r.reshape(*o.shape, *v.shape) for r, v in zip(rows, variables)])
+        table.append([r.reshape((*o.shape, *v.shape)) for r, v in zip(rows, variables)])
     return table
 
 
@@ -362,7 +362,7 @@ def _by_columns(outputs, variables, linked, chunk_size=None):
     for j, v in enumerate(variables):
         columns = _over_unit_vectors(v, chunk_size, lambda seed: push([seed if k == j else clnn.zeros_like(w) for k, w in enumerate(variables)], linked))
         for i, o in enumerate(outputs):
-            table[i][j] = columns[i].movedim(0, -1).reshape(*o.shape, *v.shape)
+            table[i][j] = columns[i].movedim(0, -1).reshape((*o.shape, *v.shape))
     return table
 
 

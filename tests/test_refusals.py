@@ -220,3 +220,162 @@ def test_whole_warnings(call):
             call(t)
         return [(w.category, str(w.message)) for w in heard]
     assert words(clnn) == words(torch)
+
+
+def kinds(fn, t):
+    """What a call gives, or the class of what it raises."""
+    try:
+        got = fn(t)
+    except Exception as error:
+        return "RuntimeError" if isinstance(error, clnn.DeviceError) else type(error).__name__
+    parts = got if isinstance(got, tuple) else (got,)
+    return [(str(p.dtype).rpartition(".")[2], p.tolist()) if isinstance(p, t.Tensor) else str(p) for p in parts]
+
+
+def alike(*calls):
+    for number, fn in enumerate(calls):
+        assert kinds(fn, clnn) == kinds(fn, torch), number
+
+
+def test_calls_without_their_arguments():
+    one = lambda t: t.ones(2, 3)
+    for name in "zeros ones empty rand randn".split():
+        alike(lambda t: getattr(t, name)(), lambda t: tuple(getattr(t, name)(()).shape))
+    for name in "view reshape permute expand repeat tile resize_ new_zeros new_ones new_empty".split():
+        alike(lambda t: getattr(one(t), name)())
+    alike(lambda t: t.tensor(1.0).view(()), lambda t: t.tensor(1.0).permute(()), lambda t: t.tensor(1.0).expand(()), lambda t: t.full((), 2.0),
+          lambda t: one(t).resize_as_(t.tensor(1.0)), lambda t: t.einsum("i,i", t.ones(2), t.ones(2)), lambda t: t.tensordot(t.tensor(1.0), t.tensor(2.0), 0),
+          lambda t: t.tensordot(t.tensor(1.0), t.tensor(2.0), 1), lambda t: t.tensordot(t.tensor(1.0), t.tensor(2.0)))
+
+
+def test_arguments_of_other_types():
+    one = lambda t: t.ones(2, 3)
+    alike(lambda t: one(t).max(None), lambda t: t.min(one(t), dim=None), lambda t: one(t).max(), lambda t: t.zeros(2, layout=1), lambda t: t.linspace(0, "a", 3),
+          lambda t: t.linspace(0, 1, "a"), lambda t: t.logspace("a", 1, 3), lambda t: t.arange(0, "a"), lambda t: t.eye("a"), lambda t: t.zeros(2, out=1),
+          lambda t: t.full((2,), one(t)), lambda t: t.div(one(t), one(t), rounding_mode=1), lambda t: t.div(one(t), one(t), rounding_mode="a"))
+    for name in ("a", "cp", "", "CPU", " cpu", "cpu:", "cpu:01", "cpu:-1", "float32"):
+        alike(lambda t: t.device(name), lambda t: t.zeros(2, device=name))
+    assert clnn.device(clnn.ones(1)._storage.device.name.split()[0]).type == clnn.ones(1).device.type      # a word of a device's name names it
+
+
+@pytest.mark.parametrize("name", """argmax argmin argsort sort msort topk maximum fmax deg2rad frexp heaviside isposinf nansum quantile positive relu cov
+                                    cosine_similarity cholesky_inverse lu_solve""".split())
+def test_dtypes_that_the_operator_refuses(name):
+    more = dict(topk=lambda x: (1,), quantile=lambda x: (0.5,), maximum=lambda x: (x,), fmax=lambda x: (x,), heaviside=lambda x: (x,),
+                cosine_similarity=lambda x: (x, 0), lu_solve=lambda x: (x, x)).get(name, lambda x: ())
+    for row in ("complex64", "bool", "int64") if name in ("cholesky_inverse", "relu", "cov") else ("complex64",):
+        def call(t):
+            x = t.ones(2, 2).to(getattr(t, row))
+            return str(getattr(t, name)(x, *more(x)))
+        if name not in ("positive", "cov", "cholesky_inverse", "lu_solve") or row != "complex64":
+            assert (kinds(call, clnn) == "RuntimeError") is (kinds(call, torch) == "RuntimeError"), row
+
+
+def test_out_where_there_is_none():
+    x = lambda t: t.tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+    whole = lambda t: t.empty(0, dtype=t.int64)
+    alike(*[lambda t, f=f: getattr(t, f)(x(t), out=t.empty(0)) for f in "positive real cov trapezoid unique relu isnan trace tile sum prod median".split()],
+          *[lambda t, f=f: getattr(t.nn.functional, f)(x(t), out=t.empty(0)) for f in "elu leaky_relu hardsigmoid hardswish relu softsign".split()],
+          lambda t: t.roll(x(t), 1, out=t.empty(0)), lambda t: t.rot90(x(t), out=t.empty(0)), lambda t: t.argsort(x(t), out=whole(t)),
+          lambda t: t.count_nonzero(x(t), out=whole(t)), lambda t: t.tril_indices(2, 2, out=whole(t)), lambda t: t.sum(x(t), None, out=t.empty(())),
+          lambda t: t.sum(x(t), 1, out=t.empty(2)), lambda t: t.ops.aten.roll.out(x(t), [1], [0], out=t.empty(0)),
+          lambda t: t.ops.aten.elu.out(x(t), out=t.empty(0)))
+
+
+def test_out_of_other_dtypes_and_memory():
+    if not clnn.ones(1)._storage.device.has_fp64:
+        pytest.skip("needs doubles")
+    x = lambda t: t.tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]) / 3
+    wide = lambda t, *s: t.empty(*s, dtype=t.float64)
+    alike(lambda t: t.clamp(x(t), x(t), x(t) + 1, out=wide(t, 2, 3)), lambda t: t.clamp(x(t), 1, 2, out=wide(t, 2, 3)),
+          lambda t: t.clamp_min(x(t), 1, out=wide(t, 2, 3)), lambda t: t.clamp_max(x(t), x(t), out=wide(t, 2, 3)),
+          lambda t: t.mean(x(t), 1, out=wide(t, 2)), lambda t: t.nansum(x(t), 1, out=wide(t, 2)), lambda t: t.nanmean(x(t), 1, out=wide(t, 2)),
+          lambda t: t.mean(x(t), 1, dtype=t.float64, out=t.empty(2)))
+    assert t_close(lambda t: t.var(x(t), 1, out=wide(t, 2)))
+
+    def own(t):
+        y = x(t)
+        return t.max(y, 0, out=(y[0], t.empty(3, dtype=t.int64)))
+    alike(own)
+
+
+def t_close(fn):
+    return fn(clnn).tolist() == pytest.approx(fn(torch).tolist(), rel=1e-15)
+
+
+def test_embedding_bag_as_operator():
+    for mode in range(3):
+        for last in (False, True):
+            for padding in (None, 1):
+                alike(lambda t: t.embedding_bag(t.arange(8.0).view(4, 2), t.tensor([0, 1, 2, 3, 1]), t.tensor([0, 2, 2]), False, mode, False, None, last, padding))
+
+
+@pytest.mark.filterwarnings("ignore:put_ does not have")
+def test_deterministic_mode():
+    def within(call, **how):
+        def run(t):
+            t.use_deterministic_algorithms(True, **how)
+            try:
+                return str(call(t)).replace("clnn", "torch")
+            finally:
+                t.use_deterministic_algorithms(False)
+        return run
+    unpool = lambda t: t.nn.functional.max_unpool2d(*t.nn.functional.max_pool2d(t.arange(16.0).view(1, 1, 4, 4), 2, return_indices=True), 2)
+    put = lambda t: t.zeros(2).put_(t.tensor([0]), t.tensor([1.0]))
+    alike(within(unpool), within(put), within(put, warn_only=True), within(lambda t: t.zeros(2).resize_(4)), within(lambda t: t.zeros(2, dtype=t.int32).resize_(3)),
+          within(lambda t: t.zeros(2).put_(t.tensor([0]), t.tensor([1.0]), accumulate=True)))
+
+
+def test_names_of_gradients():
+    def mask(t):
+        y = t.zeros(2, 3, requires_grad=True) * 1
+        y[t.tensor([[True, False, True], [False, True, True]])] = 1.0
+        return y.grad_fn.name()
+    alike(mask, lambda t: t.zeros(2, 3, requires_grad=True).repeat_interleave(2, 1).grad_fn.name(),
+          lambda t: t.addcmul(t.tensor([True, False]), t.ones(2), t.ones(2), value=0.5))
+
+
+def words(fn, t):
+    with pytest.raises(RuntimeError) as caught:
+        fn(t)
+    return str(caught.value)
+
+
+def test_windows_larger_than_their_input():
+    x = lambda t, nd: t.ones((1, 1) + (2,) * nd)
+    for kind in ("max", "avg"):
+        for nd in (1, 2, 3):
+            call = lambda t: getattr(t.nn.functional, f"{kind}_pool{nd}d")(x(t, nd), 3)
+            assert words(call, clnn) == words(call, torch)
+    for how in (dict(padding=2), dict(dilation=0)):
+        call = lambda t: t.nn.functional.max_pool2d(x(t, 2), 2, **how)
+        assert words(call, clnn) == words(call, torch)
+
+
+def test_rows_of_grouped_products_begin_every_16_bytes():
+    ends = lambda t: t.tensor([2, 4], dtype=t.int32)
+    for shape in ((4, 3), (3, 4), (4, 4), (4, 8), (4, 12)):
+        for use in (lambda m: m, lambda m: m.T, lambda m: m[:, ::2], lambda m: m[:, :3]):
+            def call(t):
+                a = use(t.ones(shape))
+                return t.nn.functional.grouped_mm(a, t.ones(2, a.shape[1], 4), offs=ends(t))
+            if use(torch.ones(shape)).shape[0] == 4:
+                alike(call)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantised_recurrent_layers_want_batches():
+    def call(t):
+        q = t.ao.quantization.quantize_dynamic(t.nn.Sequential(t.nn.LSTM(3, 4)), {t.nn.LSTM})
+        return q[0](t.ones(*shape))[0].shape
+    for shape in ((5, 3), (3,), (5, 2, 3)):
+        alike(call)
+
+
+@pytest.mark.filterwarnings("ignore:Initializing zero-element")
+def test_layers_of_impossible_sizes():
+    for nd in (1, 2, 3):
+        x = lambda t: t.ones((1, 2) + (7,) * nd)
+        alike(lambda t: getattr(t.nn, f"Conv{nd}d")(2, 4, 0)(x(t)), lambda t: getattr(t.nn, f"ConvTranspose{nd}d")(2, 4, 0)(x(t)),
+              lambda t: getattr(t.nn.functional, f"conv_transpose{nd}d")(x(t), t.ones((2, 4) + (3,) * nd), padding="same"),
+              lambda t: getattr(t.nn, f"AdaptiveAvgPool{nd}d")(None)(x(t)), lambda t: getattr(t.nn, f"AdaptiveMaxPool{nd}d")(None)(x(t)))

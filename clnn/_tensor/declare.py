@@ -25,7 +25,7 @@ from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_overlap, set_out
 from .override import answers, late, method_of
-from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype
+from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype, takes_out, widened
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
 from .seen import note, recalled
@@ -251,10 +251,14 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
                 if first.__class__ is Tensor and first._base is not None and first._base is not args[0]:
                     own_results(r, args)
                 return r
+            if own_out and kwargs.get("out") is not None:
+                takes_out(op, args, kwargs)
             if own_out and isinstance(kwargs.get("out"), Tensor):
                 refuse_overlap(kwargs["out"], args)
             if listed:
                 args = with_list(args, kwargs)
+            if kwargs.get("out") is not None:
+                args = widened(op, kwargs["out"], args)
             target = None if own_out else kwargs.pop("out", None)
             r = body(*args, **(common_names(kwargs, params) or kwargs))
         except (AttributeError, TypeError) as exc:
@@ -273,8 +277,9 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
         if target is None:
             own_results(r, (*args, *kwargs.values()))
             return r
+        takes_out(op, args, kwargs)
         if exact:
-            same_dtype(op, target, r)
+            same_dtype(op, target, r, (*args, *kwargs.values()))
             if op.name in MOVED:
                 refuse_overlap(target, args, True)
         return set_out(target, r, args)
@@ -409,6 +414,8 @@ def _kernel_call(op, body, params, bind, variadic):
             (attach_list if variadic else op.attach)(op, r, values)
         if r.__class__ is tuple:
             r = r[0] if single else r[:op.public]
+        if target is not None:
+            takes_out(op, args, kwargs)
         if target is not None and op.name in EXACT:
             same_dtype(op, target, r)
         return r if target is None else set_out(target, r, values)

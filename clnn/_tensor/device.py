@@ -68,6 +68,8 @@ _context: list = []         # devices of the enclosing ``with clnn.device(...)``
 _public: dict = {}
 _ELSEWHERE = frozenset("mps xpu hpu xla npu mlu musa mtia ipu hip vulkan privateuseone maia lazy".split())  # PyTorch's: named, to compare with; used, an error
 
+_TYPES = ("cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, mps, meta, hpu, mtia, privateuseone")
+
 
 class device:
     """A device: ``clnn.device("gpu", 0)``, ``clnn.device("cpu:1")``, ``clnn.device("meta")`` or a part of a device's name.
@@ -90,22 +92,26 @@ class device:
             type, index = ("gpu" if any(d.kind == "gpu" for d in physical.list_devices()) else "cpu"), type
         if not isinstance(type, str):
             raise TypeError(f"device(): expected a name like 'cpu', 'gpu:0' or 'meta', got {type!r}")
-        name = type.strip()
+        if not type:
+            raise RuntimeError("Device string must not be empty")
+        name = type
         kind, _, number = name.partition(":")
         if index is not None:
             if not hasattr(index, "__index__"):
                 raise TypeError(f"device(): argument 'index' (position 2) must be int, not {index.__class__.__name__}")
             if number:
                 raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {name}")
+            if index < 0:
+                raise RuntimeError("Device index must not be negative")
             name, number = f"{name}:{index}", str(index)
         kind = "gpu" if kind == "cuda" else kind
         self._physical = None
         if kind in ("cpu", "gpu", "meta") or kind in _ELSEWHERE:
-            if number and not number.isdigit():
+            if name.endswith(":") or number and (not number.isdigit() or number != str(int(number))):
                 raise RuntimeError(f"Invalid device string: '{name}'")
             self.type, self.index = kind, int(number) if number else None
         else:
-            self._physical = physical.get_device(name)
+            self._physical = _by_name(name)
             self.type, self.index = self._physical.kind, self._physical.index
 
     @property
@@ -157,6 +163,18 @@ class device:
 
     def __reduce__(self):
         return (device, (str(self),))
+
+
+def _by_name(name):
+    """The device that a driver calls so. What names none is refused in PyTorch's words, and with those that there are."""
+    try:
+        if name.strip() != name or name.partition(":")[0].lower() in ("cpu", "gpu", "cuda", "meta"):
+            raise DeviceError(f"names are without spaces and capitals; got {name!r}")
+        return physical.get_device(name)
+    except DeviceError as exc:
+        if not physical.list_devices() or name.startswith("cl:"):
+            raise
+        raise DeviceError(f"Expected one of {_TYPES} device type at start of device string: {name.partition(':')[0]}\n{exc}") from None
 
 
 def _find(kind, index):

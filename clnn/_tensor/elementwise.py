@@ -11,7 +11,7 @@ from .foreign import NoStrides, without_kernels
 from .grad_mode import state
 from .inplace import set_out, type_name
 from .override import answers, late
-from .refusals import EXACT, TENSORS, same_dtype
+from .refusals import EXACT, TENSORS, in_words, same_dtype, takes_out
 from .tensor import Tensor
 
 
@@ -24,6 +24,7 @@ def taken_over(fn, args, kwargs=None):
 
 
 def _delivered(op, out, r, inputs):
+    takes_out(op, inputs, {})
     if op.name in EXACT:
         same_dtype(op, out, r)
     return set_out(out, r, inputs)
@@ -132,6 +133,8 @@ def unary(op):
 def unsupported(op, dtype):
     if op.refusal and not dtype.is_complex:
         return RuntimeError(op.refusal)
+    if said := in_words(op, dtype):
+        return said
     text = f'"{op.name.lstrip("_")}" not implemented for \'{type_name(dtype)}\''           # programs look for ``not implemented for 'Half'``
     return NotImplementedError(text if dtype.is_complex else f'{text}; it takes {", ".join(d.name for d in op.dtypes)}')
 

@@ -550,6 +550,8 @@ def _assign_mask(base, indices, value):
     for _ in range(rest):
         mask = mask.unsqueeze(-1)
     result = REGISTRY["where"].fn(mask, value, base)
+    if result._grad_fn is not None and result._rg:
+        result._grad_fn.label = "IndexPutBackward0"
     if result.dtype is not base.dtype:
         result = result.to(base.dtype)
     apply_inplace(base, result, "index_put")

@@ -15,14 +15,44 @@ from .rules import parameter_names
 from .tensor import Tensor
 
 _BOOL = (dt.bool_,)
-_WHOLE = (dt.bool_, *dt.INTS)
+_WHOLE, _LOW = (dt.bool_, *dt.INTS), (dt.float16, dt.bfloat16)
 _DTYPES = ((_BOOL, """abs trace prelu floor ceil trunc round positive dot vdot inner _clamp_min _clamp_max _clamp_both _trunc_divide _pow bitwise_left_shift
                       bitwise_right_shift corrcoef cov isin kthvalue median nanmedian topk threshold hardtanh relu6 index_reduce bucketize
                       searchsorted trapezoid cumulative_trapezoid linalg_vander max_pool1d max_pool2d max_pool3d"""),
            (_WHOLE, """hypot logaddexp logaddexp2 igamma igammac lerp stft glu gaussian_nll_loss soft_margin_loss multi_margin_loss
                        multilabel_margin_loss adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d segment_reduce orgqr"""),
+           (_WHOLE + _LOW, "cholesky_inverse cholesky_solve ormqr lu_solve linalg_lu_solve triangular_solve"),
+           (_WHOLE, "fake_quantize_per_tensor_affine grouped_mm"), (dt.INTS, "max_pool1d"),
            (dt.INTS, "prelu max_unpool1d max_unpool2d max_unpool3d _im2col linalg_solve_triangular"))
-REFUSED = {name: dtypes for dtypes, names in _DTYPES for name in names.split()}
+REFUSED: dict = {}
+for _rows, _names in _DTYPES:
+    for _name in _names.split():
+        REFUSED[_name] = (*REFUSED.get(_name, ()), *_rows)
+
+# What PyTorch says of complex numbers and of bools, where it is no kernel that lacks the dtype but the operator that asks.
+_COMPLEX = {"{op}(): does not support complex input": "argmax argmin",
+            " Sort does not support complex dtypes on CPU": "argsort sort msort",
+            " topk does not support complex dtypes on CPU": "topk",
+            "cdist only supports floating-point dtypes, X1 got: {dtype}": "cdist",
+            "expected common dtype to be floating point, yet common dtype is {dtype}": "cosine_similarity",
+            "{op} is not supported for complex tensors.": "deg2rad rad2deg",
+            "{op} not implemented for complex tensors.": "fmax fmin maximum minimum",
+            "torch.frexp() only supports floating-point dtypes": "frexp",
+            "heaviside is not yet implemented for complex tensors.": "heaviside",
+            "{op} does not support complex inputs.": "isneginf isposinf",
+            "kl_div: Complex inputs not supported.": "kl_div",
+            "nansum on CPU does not support complex inputs": "nanmean nansum",
+            "quantile() input tensor must be either float or double dtype": "nanquantile quantile",
+            "pdist only supports floating-point dtypes": "pdist"}
+_BOOLS = {"cov(): bool dtype is not supported for input": "corrcoef cov",
+          "Bool inputs not supported for hardtanh": "hardtanh relu6",
+          "Boolean inputs not supported for relu": "relu",
+          "The `+` operator, on a bool tensor is not supported.": "positive",
+          "topk does not support bool dtypes on CPU": "topk",
+          "trapezoid: received a bool input for `y`, but bool is not supported": "trapezoid"}
+_MEAN = "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {dtype}"
+_BOOLS[_MEAN] = _averages = "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d"
+_COMPLEX, _BOOLS, _INTEGERS = ({name: words for words, names in table.items() for name in names.split()} for table in (_COMPLEX, _BOOLS, {_MEAN: _averages}))
 
 # By operator, which of the first two arguments may be a number: none, or the second one.
 _TENSORS = dict.fromkeys("""atan2 fmax fmin gcd lcm heaviside hypot igamma igammac logaddexp logaddexp2 logical_and logical_or logical_xor maximum minimum
@@ -38,9 +68,26 @@ EXACT = frozenset("""abs addbmm addmm addmv all aminmax any amax amin argmax arg
                      nonzero norm qr scatter_add scatter_reduce searchsorted slogdet svd take_along_dim tensordot tril triu vdot
                      avg_pool2d avg_pool3d complex conj_physical float_power frexp gelu hardshrink histc histogram index_add index_copy index_reduce
                      index_select isneginf isposinf log_softmax logsigmoid lu_unpack nan_to_num nanquantile narrow_copy neg ormqr polar quantile
-                     round scatter sgn sign signbit clamp slice_scatter softmax softplus softshrink take triangular_solve trunc where""".split())
+                     round scatter sgn sign signbit clamp clamp_min clamp_max slice_scatter softmax softplus softshrink take triangular_solve trunc where""".split())
+# Which take no ``out=``: functions of PyTorch's ``nn.functional`` alone, and those of tensors that have no such form.
+NO_OUT = frozenset("""adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d affine_grid argsort
+                      argwhere as_strided_scatter atleast_1d atleast_2d atleast_3d avg_pool1d batch_norm bilinear binary_cross_entropy bincount block_diag
+                      binary_cross_entropy_with_logits broadcast_tensors cdist celu channel_shuffle combinations conj constant_pad_nd conv1d conv2d conv3d
+                      conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d corrcoef cosine_embedding_loss cosine_similarity count_nonzero cov
+                      cross_entropy ctc_loss diag_embed diagflat diagonal_scatter dist einsum elu embedding embedding_bag fake_quantize_per_channel_affine
+                      fake_quantize_per_tensor_affine flip fliplr flipud fold gaussian_nll_loss glu grid_sample group_norm hardsigmoid hardswish hardtanh
+                      hinge_embedding_loss huber_loss imag index_fill index_put instance_norm interpolate isfinite isinf isnan isreal istft kl_div l1_loss
+                      layer_norm leaky_relu linalg_matrix_exp linalg_vander linear_cross_entropy local_response_norm lp_pool1d lp_pool2d lp_pool3d
+                      margin_ranking_loss masked_scatter matrix_exp max_pool1d max_pool2d max_pool3d mish moveaxis movedim mse_loss multi_margin_loss
+                      multilabel_margin_loss multilabel_soft_margin_loss native_channel_shuffle nll_loss one_hot pad pairwise_distance pdist pinverse
+                      pixel_shuffle pixel_unshuffle poisson_nll_loss positive prelu put ravel real relu relu6 repeat_interleave resolve_conj resolve_neg
+                      rms_norm roll rot90 rrelu segment_reduce select_scatter selu silu smooth_l1_loss soft_margin_loss softmin softsign split_with_sizes stft
+                      tanhshrink tile trace trapezoid trapz tril_indices triplet_margin_loss triplet_margin_with_distance_loss triu_indices unique
+                      var_mean std_mean unique_consecutive unravel_index""".split())
+_WIDENED = frozenset("mean var std logsumexp nansum nanmean".split())
+_ALONG = frozenset("sum prod median nanmedian".split())           # those that take one along a dimension only
 # How PyTorch's operators say so, where they have words of their own.
-_WORDS = {"Found dtype {out} but expected {own}": "abs ceil clamp conj_physical fix floor frac neg round sgn sign trunc",
+_WORDS = {"Found dtype {out} but expected {own}": "abs ceil clamp clamp_min clamp_max conj_physical fix floor frac neg round sgn sign trunc",
           "{op} does not support non-boolean outputs.": "isneginf isposinf signbit",
           "{op} only supports bool tensor for result, got: {out}": "all any",
           "{op}(): self and result must have the same scalar type": "index_select masked_select",
@@ -115,6 +162,13 @@ def no_number(op, at: int, kind: str):
     return TypeError(f"{op.name}(): argument '{name}' (position {at + 1}) must be Tensor, not {kind}")
 
 
+def in_words(op, dtype):
+    """The error of an operator that itself asks for other dtypes than ``dtype``, None of one whose kernels lack it."""
+    name = op.name.lstrip("_")
+    table = _COMPLEX if dtype.is_complex else _BOOLS if dtype is dt.bool_ else _INTEGERS if dtype.category == dt.INT else {}
+    return RuntimeError(table[name].format(op=name, dtype=dt.SPOKEN[dtype.name])) if name in table else None
+
+
 def declared(op) -> None:
     """Take the dtypes that the table refuses from those that ``op`` declares."""
     less = REFUSED.get(op.name)
@@ -137,13 +191,37 @@ def of_tensors(op, rule):
     return call
 
 
-def same_dtype(op, out, result) -> None:
-    """Raise when the target ``out`` of an operator in ``EXACT`` has another dtype than its result."""
+def same_dtype(op, out, result, given=()) -> None:
+    """Raise when the target ``out`` of an operator in ``EXACT`` has another dtype than its result. ``given``: its arguments."""
+    if op.name.startswith("clamp") and any([isinstance(a, Tensor) and a is not out for a in given[1:]]):             # bounds that are tensors convert
+        return
     for o, r in zip(out, result) if isinstance(out, (tuple, list)) else ((out, result),):
         if isinstance(o, Tensor) and isinstance(r, Tensor) and o.dtype is not r.dtype:
             if op.name in _WORDS:
                 raise RuntimeError(_WORDS[op.name].format(op=op.name, out=dt.SPOKEN[o.dtype.name], own=dt.SPOKEN[r.dtype.name]))
             raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(o.dtype)} instead ({op.name})")
+
+
+def no_out(name) -> bool:
+    """Whether the function ``name`` takes no ``out=``, or not always."""
+    return name in NO_OUT or name in _ALONG
+
+
+def takes_out(op, args, kwargs) -> None:
+    """Raise where the operator has no form with ``out=`` in PyTorch, or none without a dimension."""
+    if op.name in NO_OUT:
+        raise TypeError(f"{op.name}() got an unexpected keyword argument 'out'")
+    if op.name in _ALONG and len(args) < 2 and "dim" not in kwargs and "axis" not in kwargs:
+        raise TypeError(f"{op.name}() received an invalid combination of arguments - got (Tensor, out=Tensor), but expected a dimension beside out")
+
+
+def widened(op, out, args):
+    """The operands of a reduction into memory of a wider dtype, in which it is then computed."""
+    first = args[0] if args else None
+    if op.name not in _WIDENED or not isinstance(out, Tensor) or not isinstance(first, Tensor) or not out.dtype.is_floating_point:
+        return args
+    wide = not first.dtype.is_complex and out.dtype.itemsize > first.dtype.itemsize or op.name == "logsumexp" and first.dtype.category < dt.FLOAT
+    return (first.to(out.dtype), *args[1:]) if wide and (first.dtype.is_floating_point or op.name == "logsumexp") else args
 
 
 def dtype_into(out, dtype):

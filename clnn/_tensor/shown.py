@@ -66,7 +66,7 @@ def _raised(*tensors):
 
 
 def _repeat_interleave(input, repeats=None, dim=None, **_):
-    return "IndexSelect" if isinstance(repeats, Tensor) or dim is not None else "View"
+    return "IndexSelect" if isinstance(repeats, Tensor) else "View"
 
 
 def _matmul(input, other, **_):

@@ -169,6 +169,11 @@ def whole(number):
     raise TypeError(f"sizes, counts and dimensions must be (tuple of) ints, but found element of type {type(number).__name__}")
 
 
+def missing(called, what):
+    """The error of a function that was called without its argument ``what``, in PyTorch's words."""
+    return TypeError(f'{called}() missing 1 required positional arguments: "{what}"')
+
+
 def flag(name, what, value) -> bool:
     """``value`` of the argument ``what`` of a function, which takes True and False and nothing else that is true or false."""
     if value.__class__ is not bool:

@@ -9,7 +9,6 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import broadcast
-from .._tensor.elementwise import unsupported
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
@@ -165,6 +164,8 @@ def div(input, other, *, rounding_mode=None):
         if isinstance(input, Tensor) and input.dtype.itemsize == 2 and input.dtype.is_floating_point:      # the quotient is rounded, too
             return _fast_div(input, other).trunc()
         return _trunc_divide(input, other)
+    if rounding_mode.__class__ is not str:
+        raise TypeError(f"div() received an invalid combination of arguments: argument 'rounding_mode' must be str, not {type(rounding_mode).__name__}")
     raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
 
 
@@ -290,8 +291,9 @@ def addcmul(input, tensor1, tensor2, *, value=1):
         return r
     if tensor1.dtype is not input.dtype or tensor2.dtype is not input.dtype:
         tensor1, tensor2 = _alike(input, tensor1, tensor2)
-    elif input.dtype is dt.bool_:
-        raise unsupported(addcmul.op, input.dtype)
+        input = input.to(tensor1.dtype) if input.dtype is dt.bool_ else input
+    if tensor1.dtype is dt.bool_:
+        raise NotImplementedError("\"addcmul_cpu_out\" not implemented for 'Bool'")
     if value != 1:
         tensor1 = tensor1 * whole_factor("value", value, input, tensor1, tensor2, error=False)
     return _fast_add(input, tensor1 * tensor2)
@@ -408,7 +410,7 @@ def _high(input, max):
 def clamp(input, min=None, max=None):
     """Every element limited to ``[min, max]``; numbers or tensors, either may be None."""
     if min is None and max is None:
-        raise RuntimeError("clamp: At least one of 'min' or 'max' must not be None")
+        raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
     if max is None:
         return _low(input, min)
     if min is None:

@@ -81,11 +81,15 @@ def resize_(self, *size, memory_format=None):
         return self
     if self._rg:
         raise RuntimeError("cannot resize variables that require grad")
-    needed = (self._offset + shape.numel()) * self.dtype.itemsize
-    if needed > self._storage.nbytes:
+    had, needed = self._storage.nbytes, (self._offset + shape.numel()) * self.dtype.itemsize
+    if needed > had:
         resize_storage(self._storage, needed)
     self.data = self.detach().as_strided(shape, strides, self._offset)
     bump(self)
+    if needed > had and creation.deterministic[0]:               # what is new is shown as that of ``empty`` is
+        first = had // self.dtype.itemsize
+        rest = self.detach().as_strided((needed // self.dtype.itemsize - first,), (1,), first)
+        rest.copy_(creation.unwritten(rest.contiguous()))
     return self
 
 
@@ -98,7 +102,7 @@ def resize_as_(self, the_template, *, memory_format=None):
     """Change the shape to that of another tensor; ``preserve_format``: also its order of dimensions in memory."""
     if memory_format is preserve_format:
         memory_format = suggested(the_template)
-    return resize_(self, *the_template.shape, memory_format=memory_format)
+    return resize_(self, tuple(the_template.shape), memory_format=memory_format)
 
 
 Tensor.resize_as_ = resize_as_

@@ -153,11 +153,14 @@ def _check(name, input, weight, bias, n):
         raise NotImplementedError(f'"{name}" not implemented for \'{type_name(input.dtype)}\'')
 
 
-def _positive(name, stride, dilation):
+def _positive(name, stride, dilation, kernel_size):
     if any(s <= 0 for s in stride):
         raise RuntimeError(f"non-positive stride is not supported ({name}: stride={stride})")
     if any(d <= 0 for d in dilation):
         raise RuntimeError(f"dilation should be greater than zero ({name}: dilation={dilation})")
+    if 0 in kernel_size:
+        said = f": {' x '.join(map(str, kernel_size))} (TxHxW)" if len(kernel_size) == 3 else " kernel_height: {} kernel_width: {}".format(*(1, *kernel_size)[-2:])
+        raise RuntimeError(f"kernel size should be greater than zero, but got{said}")
 
 
 def _divided(weight_shape, groups):
@@ -172,8 +175,8 @@ def _geometry(name, n, shape, weight_shape, bias_shape, stride, padding, dilatio
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     stride, dilation = _per_dim(stride, n, "stride"), _per_dim(dilation, n, "dilation")
-    _positive(name, stride, dilation)
     kernel_size = tuple(weight_shape[2:])
+    _positive(name, stride, dilation, kernel_size)
     padding = _same_padding(name, kernel_size, stride, dilation, padding) if isinstance(padding, str) else _per_dim(padding, n, "padding")
     if any(p < 0 for p in padding if isinstance(p, int)):
         raise RuntimeError("negative padding is not supported")
@@ -212,9 +215,11 @@ def _conv(name, n, input, weight, bias, stride, padding, dilation, groups):
 def _transposed(name, n, input, weight, bias, stride, padding, output_padding, groups, dilation):
     _check(name, input, weight, bias, n)
     input, single = _batched(name, input, n)
+    if isinstance(padding, str):
+        raise TypeError(f"{name}(): argument 'padding' (position 5) must be tuple of ints, not str")
     stride, dilation, padding = _per_dim(stride, n, "stride"), _per_dim(dilation, n, "dilation"), _per_dim(padding, n, "padding")
     extra = _per_dim(output_padding, n, "output_padding")
-    _positive(name, stride, dilation)
+    _positive(name, stride, dilation, tuple(weight.shape[2:]))
     _divided(weight.shape, groups)
     if input.shape[1] != weight.shape[0]:
         raise RuntimeError(f"Given transposed=1, weight of size {list(weight.shape)}, expected input{list(input.shape)} to have {weight.shape[0]} "

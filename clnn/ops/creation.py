@@ -4,6 +4,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+import sys
 from inspect import signature
 from operator import index
 
@@ -19,7 +20,7 @@ from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from ..core import dtype as dt
 from ..core.layout import strided
 from ..core.limits import check_fits, iinfo, no_room
-from ..core.shape import Size, flag
+from ..core.shape import Size, flag, missing
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Expr, Storage, constants
@@ -35,8 +36,11 @@ _HOST = 1 << 14         # float ranges of up to so many elements are made on the
 
 def as_size(size) -> Size:
     """A shape from ``f(2, 3)``, ``f((2, 3))`` or ``f(Size)``."""
-    if len(size) == 1 and isinstance(size[0], (tuple, list)):
-        size = size[0]
+    if len(size) == 1:
+        if isinstance(size[0], (tuple, list)):
+            size = size[0]
+    elif not size:
+        raise missing(sys._getframe(1).f_code.co_name, "size")
     for s in size:
         if s.__class__ is not int or s < 0:
             break
@@ -97,7 +101,21 @@ def filled(shape, value, dtype, device) -> Tensor:
 deterministic = [False, False]              # what programs asked for (:func:`clnn.use_deterministic_algorithms`): True, and whether to warn only
 
 
-def _unwritten(t):
+def alert(name):
+    """Refuse what has no deterministic form in PyTorch where programs ask for such, or warn: here it has, but a program shall hear of it on any device."""
+    if not deterministic[0]:
+        return
+    said = f"{name} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True"
+    if deterministic[1]:
+        warn(f"{said}, warn_only=True)'. You can file an issue at https://github.com/pytorch/pytorch/issues to help us prioritize adding deterministic "
+             "support for this operation.")
+        return
+    raise RuntimeError(f"{said})'. You can turn off determinism just for this operation, or you can use the 'warn_only=True' option, if that's acceptable "
+                       "for your application. You can also file an issue at https://github.com/pytorch/pytorch/issues to help us prioritize adding "
+                       "deterministic support for this operation.")
+
+
+def unwritten(t):
     """Memory that nothing was written to, with values that show it where programs want the same of each run."""
     from ..utils.deterministic import fill_uninitialized_memory
     if not fill_uninitialized_memory:
@@ -127,8 +145,13 @@ def _real_row(name, dtype):
     return row
 
 
+def _number(name, what, at, value):
+    if not hasattr(value, "__float__") and not isinstance(value, complex):
+        raise TypeError(f"{name}(): argument '{what}' (position {at}) must be Number, not {type(value).__name__}")
+
+
 def _steps(name, steps):
-    if isinstance(steps, (float, bool)):
+    if isinstance(steps, (float, bool, str)) or steps is None:
         raise TypeError(f"{name}(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
     return int(steps)
 
@@ -144,10 +167,14 @@ def factory(fn):
         if by_size and "size" in kwargs:
             args = (*args, kwargs.pop("size"))
         out, layout = kwargs.pop("out", None), kwargs.get("layout")
+        if layout is not None and layout.__class__ is not strided.__class__:
+            raise TypeError(f"{fn.__name__}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
         if layout is not None and layout is not strided and fn.__name__ in ("zeros", "empty"):
             return zeros(*args, **{**kwargs, "layout": None}).to_sparse(layout=layout)
         if out is None:
             return fn(*args, **kwargs)
+        if not isinstance(out, Tensor):
+            raise TypeError(f"{fn.__name__}(): argument 'out' must be Tensor, not {type(out).__name__}")
         if kwargs.get("dtype") is None:
             kwargs["dtype"] = out.dtype
         elif dt.as_dtype(kwargs["dtype"]) is not out.dtype:
@@ -169,7 +196,7 @@ def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
     """
     r = _empty(as_size(size), _float_default(dtype), resolve(device))
     if deterministic[0]:
-        r = _unwritten(r)
+        r = unwritten(r)
     return _done(r if memory_format is None else formats.with_strides(r, formats.strides_of(memory_format, r.shape)), requires_grad)
 
 
@@ -206,14 +233,14 @@ def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_gra
         tensor([[7, 7],
                 [7, 7]])
     """
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
-    if isinstance(value, (str, bytes, list, tuple, dict)) or value is None:
+    value = fill_value.item() if isinstance(fill_value, Tensor) and not fill_value.dim() else fill_value
+    if isinstance(value, (Tensor, str, bytes, list, tuple, dict)) or value is None:
         raise TypeError(f"full(): argument 'fill_value' (position 2) must be Number, not {type(value).__name__}")
     row = dt.as_dtype(dtype) or dt.scalar_dtype(value)
     check_fits(value, row)
     if isinstance(size, int):
         raise TypeError("full(): argument 'size' (position 1) must be tuple of ints, not int")
-    return _done(filled(as_size(tuple(size)), value, row, resolve(device)), requires_grad)
+    return _done(filled(as_size((tuple(size),)), value, row, resolve(device)), requires_grad)
 
 
 def _like(input, dtype, device):
@@ -246,7 +273,7 @@ def empty_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
         clnn.Size([2, 3])
     """
     r = _empty(input.shape, *_like(input, dtype, device))
-    return _done(_alike(_unwritten(r) if deterministic[0] else r, input, memory_format), requires_grad)
+    return _done(_alike(unwritten(r) if deterministic[0] else r, input, memory_format), requires_grad)
 
 
 @_like_another
@@ -299,6 +326,9 @@ def arange(start=None, end=None, step=1, *, dtype=None, layout=None, device=None
         start, end = 0, start
         if end is None:
             raise TypeError("arange() missing 1 required positional argument: 'end'")
+    for at, (what, value) in enumerate((("start", start), ("end", end), ("step", step))):
+        if value.__class__ is str:
+            _number("arange", what, at + 1, value)
     start = 0 if start is None else start
     start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
     if step == 0:
@@ -348,6 +378,8 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
 
 
 def _check_ends(name, start, end):
+    for at, (what, value) in enumerate((("start", start), ("end", end))):
+        _number(name, what, at + 1, value)
     ranks = [len(v.shape) if isinstance(v, Tensor) else 0 for v in (start, end)]
     if any(ranks):
         raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got start with {ranks[0]} dimension(s) and end with {ranks[1]} "
@@ -397,6 +429,8 @@ def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False,
                 [0., 1., 0.]])
     """
     for name, size in (("n", n), ("m", m)):
+        if isinstance(size, (str, float)):
+            raise TypeError(f"eye(): argument '{name}' (position {'nm'.index(name) + 1}) must be int, not {type(size).__name__}")
         if size is not None and size < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {size}")
     shape, row, home = Size(as_size((n, n if m is None else m))), _float_default(dtype), resolve(device)

@@ -5,7 +5,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
-from .._tensor.inplace import set_out
+from .._tensor.inplace import refuse_overlap, set_out
 from .._tensor.refusals import same_dtype
 from .._tensor.return_types import named
 from .._tensor.repeat import repeated, repeated_rule
@@ -22,6 +22,7 @@ from .selection import where
 PART = 1 << 15              # elements of a row per first-stage part
 FEW = 3, 1024               # shortest and longest rows that are taken as many at a time as a vector has lanes (CPUs)
 
+_ALL = type("all", (), {})      # the dim of a call without any: None is refused
 _Max, _Min, _MinMax = named("max", "values", "indices"), named("min", "values", "indices"), named("aminmax", "min", "max")
 
 
@@ -248,14 +249,16 @@ def _extreme(name, input, dim, keepdim, other, out, parts):
     if isinstance(dim, Tensor):
         if keepdim is not False:
             raise TypeError(f"{name}(): argument 'dim' (position 1) must be int, not Tensor")
-        dim, other = None, dim
+        dim, other = _ALL, dim
     if other is not None:
         return between(input, other, out=out)
     rank = len(input.shape)
-    if dim is None:
+    if dim is _ALL:
         _no_identity(name, input, (), True)
         return set_out(out, whole(input, tuple(range(rank)), False))
     if isinstance(dim, bool) or not isinstance(dim, (int, np.integer)):
+        if dim is None:
+            raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, NoneType)")
         raise TypeError(f"{name}(): argument 'dim' must be int, not {type(dim).__name__}")
     d = wrap_dim(int(dim), rank)
     _no_identity(name, input, (d,), False)
@@ -263,6 +266,8 @@ def _extreme(name, input, dim, keepdim, other, out, parts):
     if out is None:
         return got
     same_dtype(REGISTRY[name], out, got)
+    for o in out:
+        refuse_overlap(o, (input,), True)
     return set_out(tuple(out), got)
 
 
@@ -281,7 +286,7 @@ def _extreme_samples():
 
 
 @composite("max", numpy=_np_extreme(np.max, np.argmax, np.maximum), samples=_extreme_samples, errors=_errors("max"))
-def max(input, dim=None, keepdim=False, *, other=None, out=None):
+def max(input, dim=_ALL, keepdim=False, *, other=None, out=None):
     """Largest element; with ``dim`` a pair ``(values, indices)``; with a second tensor the larger of each pair.
 
     Example:
@@ -292,7 +297,7 @@ def max(input, dim=None, keepdim=False, *, other=None, out=None):
 
 
 @composite("min", numpy=_np_extreme(np.min, np.argmin, np.minimum), samples=_extreme_samples, errors=_errors("min"))
-def min(input, dim=None, keepdim=False, *, other=None, out=None):
+def min(input, dim=_ALL, keepdim=False, *, other=None, out=None):
     """Smallest element; with ``dim`` a pair ``(values, indices)``; with a second tensor the smaller of each pair."""
     return _extreme("min", input, dim, keepdim, other, out, (minimum, _min_dim, _min_all, _Min))
 

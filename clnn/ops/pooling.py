@@ -19,6 +19,7 @@ from ..graph.fuse import work_group
 from ..graph.op import REGISTRY
 from . import random as _random
 from ._conv_other import integer_avg_pool
+from .creation import alert
 from .loss import require_float
 from .views import _reshape_view, arranged
 
@@ -201,6 +202,18 @@ def _window(name, input, nd, kernel_size, stride, padding, dilation, ceil_mode):
         return _window_of.__wrapped__(name, input.shape, nd, *sizes, bool(ceil_mode))
 
 
+def _too_small(name, nd, shape, kernel_size, out):
+    """What PyTorch says of windows that are larger than the input."""
+    if name == "max_pool1d":
+        return f"max_pool1d() Invalid computed output size: {out[0]}"
+    if name == "avg_pool3d":
+        sizes = [" ".join(f"{k}{axis}: {n}" for axis, n in zip("THW", s)) for k, s in (("", shape[-3:]), ("k", kernel_size))]
+        return "input image ({}) smaller than kernel size ({})".format(*sizes)
+    lead = (*shape[-nd - 1:-nd], 1) if nd == 1 else shape[-nd - 1:-nd]              # a row is a plane of one row there
+    given, got = ("x".join(map(str, (*lead, *s))) for s in (shape[len(shape) - nd:], out))
+    return f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small"
+
+
 @memo(1024)
 def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mode):
     kernel_size = ntuple(kernel_size, nd, f"{name}: kernel_size")
@@ -215,17 +228,18 @@ def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mod
     if any(k <= 0 for k in kernel_size):
         raise RuntimeError(f"kernel size should be greater than zero, but got kernel_size={kernel_size} ({name})")
     if any(d <= 0 for d in dilation):
-        raise RuntimeError(f"dilation should be greater than zero, but got dilation={dilation} ({name})")
+        given = " ".join(f"dilation{axis}: {d}" for axis, d in zip("THW"[3 - nd:], dilation))
+        raise RuntimeError("max_pool1d() dilation must be greater than zero, but got " + str(dilation[0]) if nd == 1 else
+                           f"dilation should be greater than zero, but got {given}")
     for k, p, d in zip(kernel_size, padding, dilation):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p} ({name})")
         if p > ((k - 1) * d + 1) // 2:
-            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d} ({name})")
+            raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} and dilation={d}")
     sizes = shape[len(shape) - nd:]
     out = tuple(_out_size(*a, ceil_mode) for a in zip(sizes, kernel_size, stride, padding, dilation))
     if any(o < 1 for o in out):
-        given, got = ("x".join(map(str, s)) for s in (shape[-nd - 1:], (shape[-nd - 1], *out)))
-        raise RuntimeError(f"Given input size: ({given}). Calculated output size: ({got}). Output size is too small ({name})")
+        raise RuntimeError(_too_small(name, nd, shape, kernel_size, out))
     return _made(nd, kernel_size, stride, padding, dilation), tuple(shape[:len(shape) - nd]) + out
 
 
@@ -356,8 +370,10 @@ def _adaptive_window(name, input, nd, output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     if input.ndim not in (nd + 1, nd + 2):
         raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D tensor, but got {list(input.shape)}")
+    if output_size is None:
+        raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not NoneType")
     sizes = tuple(input.shape[input.ndim - nd:])
-    given = (output_size,) * nd if isinstance(output_size, (int, np.integer)) or output_size is None else tuple(output_size)
+    given = (output_size,) * nd if isinstance(output_size, (int, np.integer)) else tuple(output_size)
     if len(given) != nd and nd == 1:
         raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(given)})")
     if len(given) != nd:
@@ -462,6 +478,7 @@ def _declare_unpool(nd):
         volume = 1
         for o in out:
             volume *= o
+        alert(f"max_unpooling{max(nd, 2)}d_forward_out")
         flat = input.new_zeros(lead + (volume,)).scatter(len(lead), indices.reshape(lead + (-1,)), input.reshape(lead + (-1,)))
         return arranged(flat.reshape(lead + tuple(out)), input)
     body.__doc__ = f"Inverse of :func:`max_pool{nd}d`: each value goes to the place its index names, zeros elsewhere."

@@ -124,12 +124,16 @@ def tensordot(a, b, dims=2):
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(len(a.shape), len(b.shape)):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (list(range(-dims, 0)), list(range(dims)))
     if not isinstance(dims, (list, tuple)):
         raise RuntimeError(f"tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got dims={dims}")
     da, db = ([wrap_dim(int(d), len(t.shape)) for d in (ds if isinstance(ds, (list, tuple)) else [ds])] for t, ds in zip((a, b), dims))
     if len(da) != len(db):
-        raise RuntimeError(f"both dimension lists should have same length, got {da} and {db}")
+        raise RuntimeError("both dimension lists should have same length")
+    if a.dtype is not b.dtype:
+        raise RuntimeError("both inputs should have same dtype")
     for i, j in zip(da, db):
         if a.shape[i] == 1 or b.shape[j] == 1:              # a size of 1 broadcasts: the other factor is summed by itself
             a, b = (a if b.shape[j] == 1 and a.shape[i] == 1 else a.sum(i, True, dtype=a.dtype) if b.shape[j] == 1 else a), \
@@ -139,8 +143,8 @@ def tensordot(a, b, dims=2):
                                f"{b.shape[j]} in dim {j}")
     ra, rb = [i for i in range(len(a.shape)) if i not in da], [i for i in range(len(b.shape)) if i not in db]
     k = math.prod(a.shape[i] for i in da)
-    left = a.permute(*ra, *da).reshape(math.prod(a.shape[i] for i in ra), k)
-    right = b.permute(*db, *rb).reshape(k, math.prod(b.shape[i] for i in rb))
+    left = a.permute((*ra, *da)).reshape(math.prod(a.shape[i] for i in ra), k)
+    right = b.permute((*db, *rb)).reshape(k, math.prod(b.shape[i] for i in rb))
     return matmul(left, right).reshape([a.shape[i] for i in ra] + [b.shape[i] for i in rb])
 
 
@@ -180,13 +184,16 @@ class _Planned:
     def sum(self, dims):
         return self._then([n for d, n in enumerate(self.shape) if d not in dims], "sum", dims)
 
-    def permute(self, *order):
-        return self if order == tuple(range(len(order))) else self._then([self.shape[d] for d in order], "permute", *order)
+    def permute(self, order):
+        order = tuple(order)
+        return self if order == tuple(range(len(order))) else self._then([self.shape[d] for d in order], "permute", order)
 
-    def reshape(self, *shape):
+    def reshape(self, shape):
+        shape = tuple(shape)
         return self if shape == self.shape else self._then(shape, "reshape", shape)
 
-    def expand(self, *shape):
+    def expand(self, shape):
+        shape = tuple(shape)
         return self if shape == self.shape else self._then(shape, "expand", shape)
 
     def of(self, operands):
@@ -255,12 +262,12 @@ def _diagonals(x, labels):
 
 def _arranged(x, labels, groups):
     """``x`` with one dimension per group of labels."""
-    x = x.permute(*[labels.index(c) for g in groups for c in g])
+    x = x.permute([labels.index(c) for g in groups for c in g])
     sizes, at = [], 0
     for g in groups:
         sizes.append(math.prod(x.shape[at:at + len(g)]))
         at += len(g)
-    return x.reshape(*sizes)
+    return x.reshape(sizes)
 
 
 def _in_memory(labels, operands, sizes):
@@ -285,7 +292,7 @@ def _without(x, labels, gone):
     at = [i for i, c in enumerate(labels) if c in gone and x.shape[i] != 1]
     if at:
         x, labels = x.sum(at), [c for i, c in enumerate(labels) if i not in at]
-    return x.reshape(*[n for c, n in zip(labels, x.shape) if c not in gone]), [c for c in labels if c not in gone]
+    return x.reshape([n for c, n in zip(labels, x.shape) if c not in gone]), [c for c in labels if c not in gone]
 
 
 def _contract(a, la, b, lb, keep, sizes, result):
@@ -306,12 +313,12 @@ def _contract(a, la, b, lb, keep, sizes, result):
         labels = _in_memory([c for c in result if c in labels] + [c for c in labels if c not in result], (la, lb), sizes)
         left, right = (_arranged(t, ls, [[c] if c in ls else [] for c in labels]) for t, ls in ((a, la), (b, lb)))
         return _Planned((left, right, operator.mul), broadcast_shapes(left.shape, right.shape)), labels
-    a, b = (t.expand(*[sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
+    a, b = (t.expand([sizes[c] if c in summed + batch else n for c, n in zip(ls, t.shape)]) for t, ls in ((a, la), (b, lb)))
     stack = [batch] if batch else []
     left, right = _arranged(a, la, [*stack, only_a, summed]), _arranged(b, lb, [*stack, summed, only_b])
     widths = {**dict(zip(la, a.shape)), **dict(zip(lb, b.shape))}
     product = _Planned((left, right, matmul), (*left.shape[:-1], right.shape[-1]))
-    return product.reshape(*[widths[c] for c in labels]), labels
+    return product.reshape([widths[c] for c in labels]), labels
 
 
 @memo(1024)
@@ -338,7 +345,7 @@ def _plan(equation, shapes):
     gone = [i for i, c in enumerate(labels) if c not in result]
     if gone:
         acc, labels = acc.sum(gone), [c for c in labels if c in result]
-    return acc.permute(*[labels.index(c) for c in result])
+    return acc.permute([labels.index(c) for c in result])
 
 
 def _np_einsum(equation, *operands):
@@ -456,9 +463,20 @@ def _groups(mat_a, mat_b, offs):
     return np.stack([mat_a[:, i:j] @ mat_b[i:j] for i, j in runs])
 
 
+def _aligned(matrices):
+    """Refuse matrices whose rows (or columns) do not begin every 16 bytes, as PyTorch's kernels do."""
+    *_, m, n = matrices.shape
+    *_, down, along = matrices._strides
+    step = along if down == 1 and along >= max(1, m) else down if along == 1 and down >= max(1, n) else None
+    if step is None:
+        raise RuntimeError(f"Invalid strides/sizes, got {list(matrices._strides)} for strides and {list(matrices.shape)} for sizes")
+    if step * matrices.dtype.itemsize % 16:
+        raise RuntimeError("strides should be multiple of 16 bytes")
+
+
 def _grouped_samples():
     r, offs = np.random.default_rng(0), np.array([2, 5, 8], np.int32)
-    return [((r.standard_normal(a), r.standard_normal(b)), dict(offs=offs)) for a, b in (((8, 4), (3, 4, 4)), ((3, 4, 4), (4, 8)), ((4, 8), (8, 4)))]
+    return [((r.standard_normal(a), r.standard_normal(b)), dict(offs=offs)) for a, b in (((8, 8), (3, 8, 8)), ((3, 8, 8), (8, 8)), ((8, 8), (8, 8)))]
 
 
 @composite("grouped_mm", method=False, numpy=lambda a, b, offs: _groups(a, b, offs.tolist()), samples=_grouped_samples, torch="nn.functional.grouped_mm",
@@ -476,8 +494,8 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
     The ends are read on the host. Raises RuntimeError where shapes, dtypes or ``offs`` do not fit.
 
     Example:
-        >>> clnn.nn.functional.grouped_mm(clnn.ones(3, 2), clnn.ones(2, 2, 1), offs=clnn.tensor([1, 3], dtype=clnn.int32)).flatten()
-        tensor([2., 2., 2.])
+        >>> clnn.nn.functional.grouped_mm(clnn.ones(2, 4), clnn.ones(2, 4, 4), offs=clnn.tensor([1, 2], dtype=clnn.int32))[1]
+        tensor([4., 4., 4., 4.])
     """
     ranks = len(mat_a.shape), len(mat_b.shape)
     if not set(ranks) <= {2, 3}:
@@ -486,6 +504,10 @@ def grouped_mm(mat_a, mat_b, *, offs=None, bias=None, out_dtype=None):
         raise RuntimeError("Have to provide offsets if there is a 2d matrix, or no offset if both matrices are 3d")
     if bias is not None:
         raise RuntimeError("Bias not supported yet")
+    if ranks != (2, 2) and mat_a.shape[-1] != mat_b.shape[-2]:
+        raise RuntimeError("contraction dimension of mat_a and mat_b must match")
+    _aligned(mat_a)
+    _aligned(mat_b)
     if out_dtype is not None and out_dtype is not mat_a.dtype:
         raise RuntimeError("Grouped gemm output dtype must match `mat_a` dtype")
     if offs is None:

@@ -9,7 +9,7 @@ from .._tensor.interop import read
 from .._tensor.tensor import Tensor, view_of
 from .._tensor.writing import copy
 from ..core.layout import contiguous_format
-from ..core.shape import whole, wrap_dim, wrap_dims
+from ..core.shape import missing, whole, wrap_dim, wrap_dims
 from ..core.symbols import memo
 from .creation import tensor
 from .indexing import _index_rows, _values
@@ -68,7 +68,7 @@ def flip(input, *dims):
         tensor([2, 1, 0])
     """
     if not dims:
-        raise TypeError('flip() missing 1 required positional arguments: "dims"')
+        raise missing("flip", "dims")
     dims = _mirrored(input.shape, input._strides, tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)[0]
     return _flip(input, dims)
 
@@ -146,7 +146,7 @@ def roll(input, shifts, dims=None):
 @composite("repeat", repeat="ready small", complex=True, method=True, numpy=lambda x, *r: np.tile(x, r))
 def repeat(input, *sizes):
     """Copies side by side: ``sizes[i]`` times along dimension i; more sizes than dimensions add leading ones."""
-    sizes = _numbers(sizes)
+    sizes = _numbers(sizes, "repeat", "repeats")
     if len(sizes) < len(input.shape):
         raise RuntimeError("Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor")
     if any(s < 0 for s in sizes):
@@ -162,7 +162,7 @@ def repeat(input, *sizes):
     ((_values(2, 3), (2, 1)), {}), ((_values(2, 3), (2,)), {}), ((_values(3), (2, 2)), {})])
 def tile(input, *dims):
     """``repeat`` where missing leading numbers are 1."""
-    dims = _numbers(dims)
+    dims = _numbers(dims, "tile", "dims")
     return repeat(input, (1,) * (len(input.shape) - len(dims)) + tuple(dims))
 
 

@@ -184,7 +184,7 @@ _mean_all.op.grad_name, _mean.op.grad_name = "MeanBackward0", "MeanBackward1"
 def mean(input, dim=None, keepdim=False, *, dtype=None, out=None, axis=None):
     """Mean over ``dim`` (an int, several, or all)."""
     if dtype is not None:
-        input = input.to(dtype)
+        input = input.to(dtype if out is None else dtype_into(out, dtype))
     if not input.dtype.differentiable:
         raise RuntimeError(f"mean(): could not infer output dtype. {'Input' if dtype is None else 'Optional'} dtype must be either a floating point or "
                            f"complex dtype. Got: {type_name(input.dtype)}")

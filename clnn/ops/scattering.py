@@ -20,7 +20,7 @@ from ..core.limits import check_fits
 from ..core.layout import contiguous_format
 from ..core.shape import Size, wrap_dim
 from . import _scatter
-from .creation import filled
+from .creation import alert, filled
 from .indexing import Plan, _check_bounds, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, split
 from .selection import cast, where
 
@@ -352,6 +352,11 @@ def put(input, index, source, accumulate=False):
     if index._numel != source._numel:
         raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source._numel}, "
                            f"index.numel() = {index._numel}")
+    if source.dtype is not input.dtype:
+        raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {dt.SPOKEN[input.dtype.name]} and "
+                           f"source.dtype = {dt.SPOKEN[source.dtype.name]}")
+    if not accumulate:
+        alert("put_")
     n, index, source = input._numel, index.reshape(-1), source.reshape(-1)
     r = _put_rows(input.reshape(-1), index, source, (n,), source.shape, 0, 1, True, "add" if accumulate else "set", "put")
     return r.reshape(input.shape)

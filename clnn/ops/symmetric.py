@@ -83,7 +83,7 @@ def lobpcg(A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, lar
         flat = [t if t is None else t.reshape(-1, *t.shape[-2:]) for t in (A, B, X, iK)]
         pairs = [lobpcg(*[None if t is None else t[i] for t in flat[:1]], k, *[None if t is None else t[i] for t in flat[1:3]], n,
                         None if iK is None else flat[3][i], niter, tol, largest) for i in range(flat[0].shape[0])]
-        return tuple(stack(part).reshape(*A.shape[:-2], *part[0].shape) for part in zip(*pairs))
+        return tuple(stack(part).reshape((*A.shape[:-2], *part[0].shape)) for part in zip(*pairs))
     tol = (1.2e-7 if A.dtype is dt.float32 else 2.2e-16) ** 0.5 if tol is None else tol
     X = randn(m, n, dtype=A.dtype, device=A.device) if X is None else X
     X, P, sign = _orthonormal(X, B), None, -1.0 if largest else 1.0

@@ -17,7 +17,7 @@ from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
-from ..core.shape import Size, contiguous_strides, infer_size, is_contiguous, view_strides, whole, wrap_dim
+from ..core.shape import Size, contiguous_strides, infer_size, is_contiguous, missing, view_strides, whole, wrap_dim
 from ..core.symbols import memo
 from ..core.warn import first_time, warn
 from ..graph import fuse, store
@@ -35,9 +35,13 @@ def _reshape_view(input, size, strides):
 _reshape_view.op.grad_name = "ViewBackward0"
 
 
-def _numbers(size):
-    if len(size) == 1 and isinstance(size[0], (tuple, list)):
-        size = size[0]
+def _numbers(size, called=None, what=""):
+    """Numbers that were given one by one or as one list; ``called``: the function that asks for some, and its name for them."""
+    if len(size) == 1:
+        if isinstance(size[0], (tuple, list)):
+            size = size[0]
+    elif not size and called:
+        raise missing(called, what)
     return tuple([s if s.__class__ is int else whole(s) for s in size])
 
 
@@ -64,7 +68,7 @@ def view_(input, *size, dtype=None):
     """The same memory in another shape (one size may be -1), or reinterpreted as another dtype of the same width."""
     if dtype is not None or (len(size) == 1 and isinstance(size[0], dt.dtype)):
         return _bitcast(input, dtype or size[0])
-    shape, strides, rows = _layout(input.shape, input._strides, input._numel, _numbers(size))
+    shape, strides, rows = _layout(input.shape, input._strides, input._numel, _numbers(size, "view", "size"))
     if strides is None:
         raise RuntimeError(f"view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
                            f"contiguous subspaces). Use .reshape(...) instead. (view: {tuple(input.shape)} -> {tuple(shape)})")
@@ -101,7 +105,7 @@ def _bitcast_geometry(input, dtype):
 @composite("reshape", complex=True, seen=True)
 def reshape(input, *shape):
     """The elements in another shape: a view when the strides allow it, else a copy."""
-    size, strides, rows = _layout(input.shape, input._strides, input._numel, _numbers(shape))
+    size, strides, rows = _layout(input.shape, input._strides, input._numel, _numbers(shape, "reshape", "shape"))
     if strides is not None:
         return _seen_as(input, size, strides, rows)
     copied = contiguous(input)
@@ -179,7 +183,7 @@ def _inverse(dims, rank):
 def permute(input, *dims, **named):
     """Dimensions in another order."""
     dims = with_list(dims, named) if named else dims
-    return _permute(input, _numbers(dims) if dims else ())
+    return _permute(input, _numbers(dims, "permute", "dims"))
 
 
 Tensor.permute = permute
@@ -259,7 +263,7 @@ _expand.op.grad_name = "ExpandBackward0"
 def expand(input, *size, implicit=False, **named):
     """Dimensions of size 1 repeated without a copy; -1 keeps a size."""
     size = with_list(size, named) if named else size
-    return _expand(input, _numbers(size))
+    return _expand(input, _numbers(size, "expand", "size"))
 
 
 Tensor.expand = expand

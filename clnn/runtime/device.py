@@ -6,6 +6,7 @@ device's or platform's name. ``CLNN_DEVICE`` sets the default. Where no driver s
 from __future__ import annotations
 
 import os
+import re
 import threading
 import zlib
 from collections import deque
@@ -460,7 +461,8 @@ def _resolve(spec):
         elif kind == "cl":
             match = [d for d in devices + _hidden if "cl:%d:%d" % d.cl_index == text]
         else:
-            match = [d for d in devices + _hidden if text and text in f"{d.name}\n{d.platform_name}\n{d.vendor}\n{d.flavour}".lower()]
+            whole = re.compile(rf"(?<![a-z0-9]){re.escape(text)}(?![a-z0-9])")      # parts of words name nothing
+            match = [d for d in devices + _hidden if text and whole.search(f"{d.name}\n{d.platform_name}\n{d.vendor}\n{d.flavour}".lower())]
         if match:
             return match[0]
     else:

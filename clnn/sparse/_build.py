@@ -150,7 +150,7 @@ def _check_places(indices, size):
 
 
 def _empty(size, dtype, device, requires_grad, sparse=None):
-    size = creation.as_size((size,) if isinstance(size, int) else tuple(size))
+    size = creation.as_size((size if isinstance(size, int) else tuple(size),))
     sparse = len(size) if sparse is None else sparse
     place = resolve(device)
     values = creation.zeros((0, *size[sparse:]), dtype=dtype, device=place)

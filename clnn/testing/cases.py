@@ -274,7 +274,7 @@ def torch_run(fn, call: Call, requires_grad=False, params=()):
         return None
 
 
-_DTYPE_WORDS = re.compile(r"dtype|not implemented for|floating|integer|integral|bool|float|\btype\b|Int|Long", re.I)
+_DTYPE_WORDS = re.compile(r"dtype|not implemented for|floating|integer|integral|bool|float|\btype\b|Int|Long|complex (input|tensors|types)|Complex inputs", re.I)
 
 
 def is_dtype_error(exc) -> bool:

@@ -160,7 +160,7 @@ def strided_tensor(a, requires_grad=False):
 
 def expanded_tensor(a, requires_grad=False):
     """The values of ``a``, constant along the first dimension, with stride 0 there."""
-    return to_tensor(a[:1]).expand(*a.shape)
+    return to_tensor(a[:1]).expand(a.shape)
 
 
 def _same(op, dtype):
@@ -196,7 +196,7 @@ def layouts(op):
             try:
                 got, _ = cases.run(op, given, make=make)
             except RuntimeError as exc:
-                if op.name.startswith("view") and "compatible" in str(exc):
+                if op.name.startswith("view") and "compatible" in str(exc) or "strides" in str(exc) and op.name == "grouped_mm":
                     continue
                 raise
             pairs.append((f"{op.name}{given} with {name}", got, expected))

@@ -91,10 +91,16 @@ class RNNBase(nn.Module):
         return CellParams(packed_ih, packed_hh, self.dtype is clnn.qint8 and (self.version or 1) > 1)
 
     _directions, extra_repr = plain.RNNBase._directions, plain.RNNBase.extra_repr
-    forward, _forward_padded, _forward_packed = plain.RNNBase.forward, plain.RNNBase._forward_padded, plain.RNNBase._forward_packed
+    forward, _forward_packed = plain.RNNBase.forward, plain.RNNBase._forward_packed
     _state_sizes, _check_state, _unpack_state = plain.RNNBase._state_sizes, plain.RNNBase._check_state, plain.RNNBase._unpack_state
     permute_hidden, _initial_state, _pack_state = plain.RNNBase.permute_hidden, plain.RNNBase._initial_state, plain.RNNBase._pack_state
     get_expected_hidden_size, check_hidden_size = plain.RNNBase.get_expected_hidden_size, plain.RNNBase.check_hidden_size
+
+    def _forward_padded(self, input, hx):
+        if input.dim() < 2:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-1, 0], but got {int(not self.batch_first)})")
+        self.check_input(input, None)                                # without batches there is no form
+        return plain.RNNBase._forward_padded(self, input, hx)
 
     def _get_name(self):
         return "DynamicQuantized" + type(self).__name__
