@@ -552,3 +552,11 @@ def _overwritten_by_a_variable(t):
 def test_what_a_variable_overwrites_gets_a_gradient_of_zeros(times):
     for _ in range(times):
         assert_same(_overwritten_by_a_variable)
+
+
+def test_truth_values_are_no_dimensions_that_were_met():
+    x = clnn.ones(2, 3)
+    x.flip(1), x.flip((0, 1))
+    for wrong in (lambda: x.flip(True), lambda: x.flip((False, 1)), lambda: x.flip(1.0)):
+        with pytest.raises(TypeError):
+            wrong()

@@ -169,8 +169,9 @@ class Plan:
         geo = Geometry(device, group, shape, dims)
         if geo.total == 0:
             raise AssertionError("empty reductions are handled by the operator")
-        self.apart = device.is_cpu and geo.total * geo.outputs >= APART and geo.scalar(device.loops) and vectors.calls(group)
-        if self.apart:                  # the elements are computed by a kernel of their own, which has vectors for them
+        long = geo.total * geo.outputs >= APART and geo.scalar(device.loops) and vectors.calls(group)
+        self.apart = device.is_cpu and (long or device.vectors and vectors.sums_up(group))
+        if self.apart:                  # the elements are computed by a kernel of their own, which has vectors for them, or is right
             return
         final = geo.parts == 1
         self.kernel, form = _kernel(device, call, group, geo, out_dtype if final else call.acc, final)

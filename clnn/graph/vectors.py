@@ -22,6 +22,7 @@ _DRAWN = frozenset(("clnn_uniform", "clnn_exponential", "clnn_keep", "clnn_coin"
 _CALL = re.compile(rf"\b(?:{'|'.join(sorted(_LONG))})\(")
 _FLOATING = re.compile(r"(?<!\w)\d+\.\d*|(?<!\w)\d+f\b")
 _BITS = re.compile(r"\((?:\w+ [&|^]|1 -) \w+\)")      # of 0 and 1 it makes 0 or 1
+_SERIES = re.compile(r"\bclnn_(?:dirichlet_grad|gamma_grad|igammac?)\(")
 _QUOTIENT = re.compile(r"\bclnn_(?:fmod|remainder)\(")
 
 
@@ -59,6 +60,12 @@ def _says(program, pattern) -> bool:
 def calls(program) -> bool:
     """True when the program calls a function for which whole vectors serve a driver better that vectorises loops by itself."""
     return _says(program, _CALL)
+
+
+def sums_up(program) -> bool:
+    """True when the program calls a function that adds terms until they are small. Intel's compiler gets such loops wrong inside of the loop of a reduction: the
+    derivatives of shares, of which five operands are read, lost what some of the work-items had."""
+    return _says(program, _SERIES)
 
 
 def numberwise(program) -> bool:

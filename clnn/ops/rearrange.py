@@ -69,8 +69,12 @@ def flip(input, *dims):
     """
     if not dims:
         raise missing("flip", "dims")
-    dims = _mirrored(input.shape, input._strides, tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims)[0]
-    return _flip(input, dims)
+    dims = tuple(dims[0]) if len(dims) == 1 and isinstance(dims[0], (tuple, list)) else dims
+    for d in dims:
+        if d.__class__ is not int:                              # True would be taken for a 1 that was met
+            dims = wrap_dims(dims, len(input.shape))
+            break
+    return _flip(input, _mirrored(input.shape, input._strides, dims)[0])
 
 
 @composite("fliplr", complex=True, numpy=np.fliplr, samples=lambda: [((_values(2, 3),), {})])
