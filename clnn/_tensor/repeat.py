@@ -175,17 +175,16 @@ def _fold_key(values):
 def _note_fold(folds, values, result):
     """Note what a call came to that only recorded a reduction of its pending operand, for the C form: the next of its kind is recorded without the body."""
     node = result._storage.node if result.__class__ is Tensor else None
-    if node is None or node.reduce is None or symbols.tracing is not None:
-        return result
-    known = _fold_key(values)
+    call, args = (None, ()) if node is None else (node.reduce, node.args)
+    known = None if call is None or not args or symbols.tracing is not None else _fold_key(values)     # another thread may have computed it meanwhile
     if known is None:
         return result
     key, first, rest = known
-    if node.args[0][0] is first._storage.node and not any([isinstance(v, Tensor) for v in rest]):
+    if args[0][0] is first._storage.node and not any([isinstance(v, Tensor) for v in rest]):
         with contextlib.suppress(TypeError):                    # an argument without a hash
             if len(folds) > _MOST:
                 folds.clear()
-            folds[key] = node.reduce, node.compute, result.dtype, result.shape, result._numel
+            folds[key] = call, node.compute, result.dtype, result.shape, result._numel
     return result
 
 
