@@ -152,7 +152,7 @@ def stack(tensors, dim=0, **kwargs):
 
 
 def expand(input, *size):
-    return input.like(input.part.expand(size))
+    return input.like(input.part.expand(*size))
 
 
 # -- compared and chosen --------------------------------------------------------------------------------------------------------------
