@@ -19,6 +19,7 @@ from .grad_mode import state
 from .tensor import Tensor, make
 
 _MAX_NODES, _MAX_LEAVES = lazy.MAX_NODES, lazy.MAX_LEAVES
+_WORTH_COUNTING = 24        # nodes: to look at more of them takes longer than to compute what is pending
 _FEW = 1024                 # elements
 _EXACT = 1 << 53            # whole numbers up to here are exact in doubles
 _MUCH = 1 << 17             # bytes of all tensors of a launch, from which on it matters whether it works on less
@@ -60,7 +61,7 @@ def record_elementwise(expr, compute, result, shape, numel, operands) -> Tensor:
         ref, below, read, flat = _operand(t, shape, numel, *_over(t, shape))
         refs.append(ref)
         count, leaves, linear = count + below, leaves + read, linear and flat
-    if count > _MAX_NODES or leaves > _MAX_LEAVES:
+    if leaves > _MAX_LEAVES and count <= _WORTH_COUNTING:
         count, leaves = _counted_once(refs)
     if count > _MAX_NODES or leaves > _MAX_LEAVES:
         pending = [t for t in operands if isinstance(t, Tensor) and t._storage.node is not None]
