@@ -124,3 +124,21 @@ def test_what_code_may_mention():
 
 
 pytestmark = pytest.mark.skipif(native.built is None, reason="without the C forms")
+
+
+def test_lengths_that_change_go_to_the_driver(device):
+    """Nobody knows where arguments stand whose sizes are not those of the first call: the driver says what is wrong with them."""
+    from clnn.core.errors import LaunchError
+    if device.marks_kernels:
+        pytest.skip("PoCL's functions take what they need of an argument")
+    kernel, buf = device.kernel_from_source("__kernel void many(const int a, __global float* y) { y[get_global_id(0)] += a; }", "many"), device.alloc(32)
+    device.write(buf, np.zeros(8, np.float32))
+    for turn in range(6):
+        launch.launch(device, kernel, (8,), (8,), struct.pack("i", 2), buf)
+        device.synchronize()
+    with pytest.raises(LaunchError):
+        launch.launch(device, kernel, (8,), (8,), 2, buf)
+    launch.launch(device, kernel, (8,), (8,), struct.pack("i", 2), buf)
+    assert (device.read(buf, 32).view(np.float32) >= 14).all()
+    with pytest.raises(ValueError):
+        native.built.Direct(device, 1, (1,), (1,), (b"1" * 12,), True, 0, 0)

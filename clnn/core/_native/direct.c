@@ -43,7 +43,7 @@ typedef struct {
     double seconds;                         /* that each takes: 0 before the first run */
     void *args[MOST_ARGS], *memory;
     size_t sizes[MOST_ARGS];                /* room for each */
-    int packed, laid;                       /* whether arguments are packed (Intel's), and whether it is known where each of them stands */
+    int packed, laid, uneven;               /* whether arguments are packed (Intel's), it is known where each of them stands, and one has had two lengths */
     size_t lengths[MOST_ARGS], offsets[MOST_ARGS];      /* there */
     char *block;
     Launch *launch;
@@ -148,9 +148,9 @@ static int set_value(Direct *d, Py_ssize_t at, const void *value, Py_ssize_t siz
     }
     memcpy(d->args[at], value, size);
     if (d->packed) {
-        d->laid = d->laid && d->lengths[at] == (size_t)size;
+        d->uneven |= d->lengths[at] && d->lengths[at] != (size_t)size;
         d->lengths[at] = (size_t)size;
-        if (d->laid)
+        if (d->laid && !d->uneven)
             memcpy(d->block + d->offsets[at], value, size);
     }
     return 0;
@@ -256,7 +256,7 @@ static void run_some(void *direct, unsigned member, size_t first, size_t last)
 /* Run all groups; 0 where the arguments cannot be packed. */
 static int run_groups(Direct *d)
 {
-    if (d->packed && !d->laid && !lay(d))
+    if (d->packed && (d->uneven || (!d->laid && !lay(d))))
         return 0;
     if (d->total == 0)
         return 1;
@@ -370,7 +370,9 @@ static PyObject *new_direct(PyTypeObject *type, PyObject *given, PyObject *kwarg
         d->context.local[i] = i < dimensions ? PyLong_AsSize_t(PyTuple_GET_ITEM(local, i)) : 1;
     for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); i++) {
         PyObject *value = PyTuple_GET_ITEM(args, i);
-        if (value != Py_None && (!PyBytes_Check(value) || set_value(d, i, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))))
+        if (packed && PyBytes_Check(value) && (PyBytes_GET_SIZE(value) > LINE || PyBytes_GET_SIZE(value) & (PyBytes_GET_SIZE(value) - 1)))
+            PyErr_SetString(PyExc_ValueError, "arguments of such sizes are not packed");
+        else if (value != Py_None && (!PyBytes_Check(value) || set_value(d, i, PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))))
             PyErr_SetString(PyExc_TypeError, "an argument is bytes or None");
     }
     if (PyErr_Occurred())

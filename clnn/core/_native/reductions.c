@@ -93,7 +93,12 @@ PyObject *folded(PyObject *folds, PyObject *values, int recording)
     Py_XDECREF(key);
     if (PyErr_Occurred() && PyErr_ExceptionMatches(PyExc_TypeError))
         PyErr_Clear();                                          /* an argument without a hash */
-    return like == NULL ? NULL : folded_like(t, node, like);
+    if (like == NULL)
+        return NULL;
+    Py_INCREF(like), Py_INCREF(node);                           /* what is computed meanwhile may change a dictionary, or a storage's node */
+    PyObject *got = folded_like(t, node, like);
+    Py_DECREF(like), Py_DECREF(node);
+    return got;
 }
 
 /* -- computing --------------------------------------------------------------------------------------------------------------------- */
@@ -195,7 +200,7 @@ int reduced(PyObject *storage, PyObject *root)
     if (!IS(source, Node) || (AT(source, Node_buf) == Py_None && AT(source, Node_reduce) != Py_None))
         return 0;
     int done = AT(source, Node_buf) != Py_None ? 2 : PyLong_AsLong(AT(source, Node_count)) > PyLong_AsLong(longest) ? 0 : 1;
-    Py_INCREF(ref);
+    Py_INCREF(ref), Py_INCREF(call);
     if (done == 1 && (owner = keeper(source)) == NULL)
         done = -1;
     if (done == 1 && owner != Py_None) {                        /* it is wanted itself */
@@ -213,6 +218,6 @@ int reduced(PyObject *storage, PyObject *root)
         finish_node(root, storage, out);
         change(root, Node_reduce, Py_NewRef(Py_None));
     }
-    Py_DECREF(ref), Py_XDECREF(owner), Py_XDECREF(alloc), Py_XDECREF(out);
+    Py_DECREF(ref), Py_DECREF(call), Py_XDECREF(owner), Py_XDECREF(alloc), Py_XDECREF(out);
     return done;
 }
