@@ -367,6 +367,20 @@ int calls_are_usual(void)
     return set < 0 ? -1 : !set;
 }
 
+/* Let ``t`` hold what was recorded for it, which is taken: whether it does; where nothing of its dtype was, without an error, not. */
+static PyObject *held_by(PyObject *t, PyObject *result)
+{
+    PyObject *given[] = {t, result}, *left;
+    if (result == NULL || !IS(result, Tensor) || AT(result, Tensor_dtype) != AT(t, Tensor_dtype)) {
+        Py_XDECREF(result);
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    }
+    left = applied(NULL, given, 2);
+    Py_DECREF(result);
+    Py_XDECREF(left);
+    return left == NULL ? NULL : PyBool_FromLong(left == Py_None);
+}
+
 /* overwritten(swift, target, operands): elementwise.overwritten */
 PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
@@ -387,16 +401,7 @@ PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n)
         good = (good = is_tracked(other)) ? good < 0 ? -1 : 0 : 1;
         good = good > 0 ? AT(other, Tensor__storage) != AT(t, Tensor__storage) : good;          /* else they may overlap */
     }
-    PyObject *result = good > 0 ? swift_call(args[0], both, (size_t)self->operands, NULL) : NULL, *left = NULL;
-    if (result == NULL || result == Py_None || AT(result, Tensor_dtype) != dtype) {
-        Py_XDECREF(result);
-        return good < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
-    }
-    PyObject *given[] = {t, result};
-    left = applied(NULL, given, 2);
-    Py_DECREF(result);
-    Py_XDECREF(left);
-    return left == NULL ? NULL : PyBool_FromLong(left == Py_None);
+    return held_by(t, good > 0 ? swift_call(args[0], both, (size_t)self->operands, NULL) : NULL);
 }
 
 /* What a function of a known kind gives; None where it is not known. */
@@ -586,14 +591,5 @@ PyObject *overwritten_thinly(PyObject *module, PyObject *const *args, Py_ssize_t
         good = beside(t, PyTuple_GET_ITEM(args[3], i));
     while (good > 0 && PyDict_Next(args[4], &place, &name, &value))
         good = beside(t, value);
-    PyObject *result = good > 0 ? thin_call(args[0], args[1] == Py_True, t, args[3], args[4]) : NULL, *left;
-    if (result == NULL || !IS(result, Tensor) || AT(result, Tensor_dtype) != dtype) {
-        Py_XDECREF(result);
-        return good < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
-    }
-    PyObject *given[] = {t, result};
-    left = applied(NULL, given, 2);
-    Py_DECREF(result);
-    Py_XDECREF(left);
-    return left == NULL ? NULL : PyBool_FromLong(left == Py_None);
+    return held_by(t, good > 0 ? thin_call(args[0], args[1] == Py_True, t, args[3], args[4]) : NULL);
 }
