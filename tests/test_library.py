@@ -74,15 +74,16 @@ def test_an_operator_with_fake_and_gradient():
 
 def test_gradients_are_shown_under_the_operators_name_and_overloads_are_found_by_theirs():
     torch = pytest.importorskip("torch")
+    from torch import library as theirs
     names = []
-    for lib in (clnn, torch):
-        own = lib.library.Library("shown_ops", "DEF")
+    for lib, custom in ((clnn, library), (torch, theirs)):
+        own = custom.Library("shown_ops", "DEF")
         own.define("twice.of(Tensor x) -> Tensor")
         own.impl("twice.of", lambda x: x * 2, "CompositeExplicitAutograd")
-        lib.library.register_autograd("shown_ops::twice.of", lambda ctx, g: g * 2, lib=own)
+        custom.register_autograd("shown_ops::twice.of", lambda ctx, g: g * 2, lib=own)
         names.append(lib.ops.shown_ops.twice.of(lib.ones(1, requires_grad=True)).grad_fn.name())
         with pytest.raises((RuntimeError, AttributeError)):
-            lib.library.register_autograd("shown_ops::twice.none", lambda ctx, g: g, lib=own)
+            custom.register_autograd("shown_ops::twice.none", lambda ctx, g: g, lib=own)
     assert names == ["GeneratedBackwardFor_shown_ops_twice_ofBackward"] * 2
 
 
