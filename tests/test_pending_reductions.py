@@ -180,11 +180,12 @@ def test_factors_that_vary(kind, dtype):
             except (RuntimeError, TypeError) as exc:
                 results.append(type(exc).__name__)
         found.append(results)
+    near = dict(rtol=2e-3, atol=1e-3) if dtype == "float16" else dict(rtol=1e-6, atol=1e-6)       # PyTorch rounds products, too, of what fills no vector
     for mine, theirs in zip(*found):
         if isinstance(theirs, str) or isinstance(mine, str):
             assert mine == theirs
         else:
-            assert mine[2] == theirs[2] and all(np.allclose(m, h, 2e-3 if dtype == "float16" else 1e-6, 1e-3, equal_nan=True) for m, h in zip(mine[:2], theirs))
+            assert mine[2] == theirs[2] and all(np.allclose(m, h, **near, equal_nan=True) for m, h in zip(mine[:2], theirs))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
