@@ -48,15 +48,16 @@ class Recipe:
 
     ``places`` are the numbers of arguments: what picks the buffers of a launch from a list picks the arguments' numbers from its end.
     A launch that takes numbers which vary from run to run has their places in the list of those, others have None.
+    ``single``: whether there is one result instead of a tuple, which is of the class ``named`` where that is not None.
     ``flow``: what tells two recipes apart whatever shares memory (see :func:`families.same`), where that was asked for.
     """
 
-    __slots__ = ("device", "sizes", "small", "launches", "places", "results", "single", "flow")
+    __slots__ = ("device", "sizes", "small", "launches", "places", "results", "single", "named", "flow")
 
     def varied(self, sizes, launches, results):
         """The same with other sizes; ``launches``: what :meth:`Prepared.varied` of each takes."""
         new = Recipe()
-        new.device, new.small, new.places, new.single, new.flow = self.device, self.small, self.places, self.single, self.flow
+        new.device, new.small, new.places, new.single, new.named, new.flow = self.device, self.small, self.places, self.single, self.named, self.flow
         new.sizes, new.results = sizes, results
         new.launches = [(p.varied(*other), pick, None) for (p, pick, _), other in zip(self.launches, launches)]
         return new
@@ -73,7 +74,7 @@ class Recipe:
         out = []
         for r in self.results:
             out.append(None if r is None else out[r] if r.__class__ is int else _tensor(device, buffers, *r))
-        return tuple(out)
+        return tuple(out) if self.named is None else tuple.__new__(self.named, out)
 
 
 def _tensor(device, buffers, at, nbytes, shape, strides, offset, dtype, numel, dense):
@@ -447,7 +448,7 @@ def observe(body, values, inputs, whole, limit=None, numbers=(), flow=False):
             result = body(*values)
         finally:
             observing = None
-        for t in (result if result.__class__ is tuple else (result,)) if whole else ():
+        for t in (result if isinstance(result, tuple) else (result,)) if whole else ():
             if t.__class__ is Tensor and t._storage.node is not None and t._numel <= whole:
                 fuse.realize(t._storage)
     if device.err_dirty and device.word is not None:
@@ -485,7 +486,8 @@ def _slots(inputs, made, launches, results):
 def _recipe(device, result, inputs, made, launches, shared, numbers, flow=False):
     recipe = Recipe()
     recipe.flow = None
-    recipe.single = result.__class__ is not tuple
+    recipe.single = not isinstance(result, tuple)
+    recipe.named = None if recipe.single or result.__class__ is tuple else result.__class__
     results = () if result is None else (result,) if recipe.single else result
     if any([t is not None and t.__class__ is not Tensor for t in results]):
         return None

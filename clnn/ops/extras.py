@@ -30,7 +30,7 @@ def lcm(input, other):
     return where(d == 0, 0, (input // where(d == 0, 1, d) * other).abs())
 
 
-@composite("ldexp", complex=True, inplace=True)
+@composite("ldexp", repeat="ready small", complex=True, inplace=True)
 def ldexp(input, other):
     """``input * 2 ** other``."""
     if not isinstance(other, Tensor):
@@ -40,7 +40,7 @@ def ldexp(input, other):
     return input * REGISTRY["exp2"].fn(other)
 
 
-@composite("logaddexp2")
+@composite("logaddexp2", repeat="ready small")
 def logaddexp2(input, other):
     """``log2(2 ** input + 2 ** other)``."""
     return REGISTRY["logaddexp"].fn(input * math.log(2), other * math.log(2)) / math.log(2)

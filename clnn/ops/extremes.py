@@ -109,7 +109,7 @@ def _aminmax(input, dims, keepdim):
 _aminmax.op.grad_name = "AminmaxBackward0"
 
 
-@composite("aminmax")
+@composite("aminmax", repeat="ready whole")
 def aminmax(input, *, dim=None, keepdim=False):
     """Smallest and largest value, as ``(min, max)``."""
     if dim is None and input._numel == 0:
@@ -285,7 +285,7 @@ def _extreme_samples():
     return [((x,), {}), ((x, 1), {}), ((x, -1, True), {}), ((wide, 1), {}), ((wide, 0), {}), ((x, r.standard_normal((4, 1))), {})]
 
 
-@composite("max", numpy=_np_extreme(np.max, np.argmax, np.maximum), samples=_extreme_samples, errors=_errors("max"))
+@composite("max", repeat="ready small", numpy=_np_extreme(np.max, np.argmax, np.maximum), samples=_extreme_samples, errors=_errors("max"))
 def max(input, dim=_ALL, keepdim=False, *, other=None, out=None):
     """Largest element; with ``dim`` a pair ``(values, indices)``; with a second tensor the larger of each pair.
 
@@ -296,7 +296,7 @@ def max(input, dim=_ALL, keepdim=False, *, other=None, out=None):
     return _extreme("max", input, dim, keepdim, other, out, (maximum, _max_dim, _max_all, _Max))
 
 
-@composite("min", numpy=_np_extreme(np.min, np.argmin, np.minimum), samples=_extreme_samples, errors=_errors("min"))
+@composite("min", repeat="ready small", numpy=_np_extreme(np.min, np.argmin, np.minimum), samples=_extreme_samples, errors=_errors("min"))
 def min(input, dim=_ALL, keepdim=False, *, other=None, out=None):
     """Smallest element; with ``dim`` a pair ``(values, indices)``; with a second tensor the smaller of each pair."""
     return _extreme("min", input, dim, keepdim, other, out, (minimum, _min_dim, _min_all, _Min))

@@ -320,7 +320,7 @@ def linear(input, weight, bias=None):
     return r
 
 
-@composite("mv", complex=True)
+@composite("mv", repeat=True, complex=True)
 def mv(input, vec):
     """Matrix times vector."""
     if input.ndim != 2 or vec.ndim != 1:

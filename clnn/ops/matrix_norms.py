@@ -17,7 +17,7 @@ def _matrix_norm_np(x, ord="fro", dim=(-2, -1), keepdim=False):
     return np.linalg.norm(x, ord, dim, keepdim)
 
 
-@composite("linalg_matrix_norm", complex=True, method=False, torch="linalg.matrix_norm", numpy=_matrix_norm_np, dtypes=_REAL, gradcheck=False,
+@composite("linalg_matrix_norm", repeat="ready small", complex=True, method=False, torch="linalg.matrix_norm", numpy=_matrix_norm_np, dtypes=_REAL, gradcheck=False,
            samples=lambda: [((np.random.default_rng(0).standard_normal((2, 3, 4)), o), {})
                             for o in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)])
 def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
@@ -45,7 +45,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
     return got
 
 
-@composite("linalg_norm", complex=True, method=False, torch="linalg.norm", dtypes=_REAL, gradcheck=False)
+@composite("linalg_norm", repeat="ready small", complex=True, method=False, torch="linalg.norm", dtypes=_REAL, gradcheck=False)
 def linalg_norm(A, ord=None, dim=None, keepdim=False, *, dtype=None):
     """:func:`vector_norm` of one dimension or all elements, :func:`matrix_norm` of two."""
     if ord is None or (dim is not None and not isinstance(dim, (tuple, list))) or (dim is not None and len(dim) == 1):

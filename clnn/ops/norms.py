@@ -77,7 +77,7 @@ def _samples():
             ((x, 0), dict(dim=0)), ((x, 1.5), dict(dim=2)), ((x, 2), dict(dim=(1, 2), keepdim=True))]
 
 
-@composite("linalg_vector_norm", complex=True, method=False, numpy=_np_vector_norm, samples=_samples, torch="linalg.vector_norm", dtypes=dt.FLOATS,
+@composite("linalg_vector_norm", repeat="ready small", complex=True, method=False, numpy=_np_vector_norm, samples=_samples, torch="linalg.vector_norm", dtypes=dt.FLOATS,
            errors=[((np.arange(3),), {}, RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long")])
 def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """``(sum |x|^ord)^(1/ord)`` over ``dim``; ``inf`` and ``-inf`` are the extremes of ``|x|``, 0 counts what is not zero."""

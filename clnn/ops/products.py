@@ -50,7 +50,7 @@ def dot(input, tensor):
     return _dot(input, tensor)
 
 
-@composite("vdot", complex=True, numpy=np.vdot, samples=_pairs((5, 5), (1, 1)))
+@composite("vdot", repeat="ready small", complex=True, numpy=np.vdot, samples=_pairs((5, 5), (1, 1)))
 def vdot(input, other):
     """:func:`dot` of the conjugate of ``input`` and ``other``."""
     return dot(input.conj(), other)
@@ -66,7 +66,7 @@ def outer(input, vec2):
     return input.unsqueeze(1) * vec2
 
 
-@composite("inner", complex=True, numpy=np.inner, samples=_pairs((4, 4), ((2, 3), (5, 3))))
+@composite("inner", repeat="ready small", complex=True, numpy=np.inner, samples=_pairs((4, 4), ((2, 3), (5, 3))))
 def inner(input, other):
     """Dot products along the last dimensions: shape ``input.shape[:-1] + other.shape[:-1]``."""
     if not input.shape or not other.shape:
@@ -420,7 +420,7 @@ def multi_dot(tensors):
     return r.squeeze(-1) if last else r
 
 
-@composite("chain_matmul", complex=True, method=False)
+@composite("chain_matmul", repeat="ready small", complex=True, method=False)
 def chain_matmul(*matrices):
     """Product of a chain of matrices."""
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices

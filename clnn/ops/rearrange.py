@@ -58,7 +58,7 @@ def _flip(input, dims):
 _flip.op.grad_name = "FlipBackward0"
 
 
-@composite("flip", complex=True, numpy=lambda x, *d: np.flip(x, d[0] if len(d) == 1 else d), samples=lambda: [
+@composite("flip", repeat="ready small", complex=True, numpy=lambda x, *d: np.flip(x, d[0] if len(d) == 1 else d), samples=lambda: [
     ((_values(2, 3), (0,)), {}), ((_values(2, 3, 4), (0, -1)), {})])
 def flip(input, *dims):
     """The order of elements reversed along ``dims``.
@@ -77,7 +77,7 @@ def flip(input, *dims):
     return _flip(input, _mirrored(input.shape, input._strides, dims)[0])
 
 
-@composite("fliplr", complex=True, numpy=np.fliplr, samples=lambda: [((_values(2, 3),), {})])
+@composite("fliplr", repeat="ready small", complex=True, numpy=np.fliplr, samples=lambda: [((_values(2, 3),), {})])
 def fliplr(input):
     """Columns in reverse order."""
     if len(input.shape) < 2:
@@ -85,7 +85,7 @@ def fliplr(input):
     return flip(input, 1)
 
 
-@composite("flipud", complex=True, numpy=np.flipud, samples=lambda: [((_values(2, 3),), {})])
+@composite("flipud", repeat="ready small", complex=True, numpy=np.flipud, samples=lambda: [((_values(2, 3),), {})])
 def flipud(input):
     """Rows in reverse order."""
     if not input.shape:
@@ -127,7 +127,7 @@ def _roll(input, shifts, dims):
 _roll.op.grad_name = "RollBackward0"
 
 
-@composite("roll", complex=True, numpy=lambda x, s, d=None: np.roll(x, s, d), samples=lambda: [
+@composite("roll", repeat="ready small", complex=True, numpy=lambda x, s, d=None: np.roll(x, s, d), samples=lambda: [
     ((_values(2, 3), 1), {}), ((_values(2, 3), (1, -4), (0, 1)), {}), ((_values(5), 7, 0), {})])
 def roll(input, shifts, dims=None):
     """Shifted along ``dims``; what leaves at the end comes in at the start. Without ``dims`` the flattened tensor is shifted."""

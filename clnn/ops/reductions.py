@@ -372,13 +372,13 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     return _spread("std", _std, input, dim, unbiased, correction, keepdim)
 
 
-@composite("var_mean", complex=True, method=False, dtypes=dt.FLOATS)
+@composite("var_mean", repeat="ready whole", complex=True, method=False, dtypes=dt.FLOATS)
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Variance and mean."""
     return var(input, dim, unbiased, keepdim, correction=correction), mean(input, None if isinstance(dim, bool) else dim, keepdim)
 
 
-@composite("std_mean", complex=True, method=False, dtypes=dt.FLOATS)
+@composite("std_mean", repeat="ready whole", complex=True, method=False, dtypes=dt.FLOATS)
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Standard deviation and mean."""
     return std(input, dim, unbiased, keepdim, correction=correction), mean(input, None if isinstance(dim, bool) else dim, keepdim)

@@ -207,14 +207,14 @@ def cumsum(input, dim, *, dtype=None, out=None):
     return _running(_cumsum, input, dim, dtype, out)
 
 
-@composite("cumprod", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumprod(x, dim, dtype=dtype), samples=lambda: _samples()[:4],
+@composite("cumprod", repeat="whole", complex=True, inplace=True, numpy=lambda x, dim, dtype=None: np.cumprod(x, dim, dtype=dtype), samples=lambda: _samples()[:4],
            errors=_BAD_DIM)
 def cumprod(input, dim, *, dtype=None, out=None):
     """Running product along ``dim``. Integers become int64."""
     return _running(_cumprod, input, dim, dtype, out)
 
 
-@composite("logcumsumexp", complex=True, numpy=lambda x, dim: np.logaddexp.accumulate(x, dim), samples=_samples, errors=_BAD_DIM, dtypes=dt.FLOATS)
+@composite("logcumsumexp", repeat="whole", complex=True, numpy=lambda x, dim: np.logaddexp.accumulate(x, dim), samples=_samples, errors=_BAD_DIM, dtypes=dt.FLOATS)
 def logcumsumexp(input, dim):
     """Logarithm of the running sum of exponentials along ``dim``, without overflow."""
     if not input.dtype.differentiable:
@@ -297,13 +297,13 @@ def _placed(op, out, got):
     return set_out(tuple(out), got)
 
 
-@composite("cummax", numpy=_np_latest(np.maximum), samples=_samples, errors=_BAD_DIM)
+@composite("cummax", repeat="whole", numpy=_np_latest(np.maximum), samples=_samples, errors=_BAD_DIM)
 def cummax(input, dim, *, out=None):
     """Running maximum along ``dim`` and the latest position that holds it, as ``(values, indices)``."""
     return _placed(cummax.op, out, _Max(*_cummax(input, wrap_dim(dim, len(input.shape)))))
 
 
-@composite("cummin", numpy=_np_latest(np.minimum), samples=_samples, errors=_BAD_DIM)
+@composite("cummin", repeat="whole", numpy=_np_latest(np.minimum), samples=_samples, errors=_BAD_DIM)
 def cummin(input, dim, *, out=None):
     """Running minimum along ``dim`` and the latest position that holds it, as ``(values, indices)``."""
     return _placed(cummin.op, out, _Min(*_cummin(input, wrap_dim(dim, len(input.shape)))))
@@ -352,7 +352,7 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     return terms.sum(d)
 
 
-@composite("cumulative_trapezoid", complex=True, method=False)
+@composite("cumulative_trapezoid", repeat="ready whole", complex=True, method=False)
 def cumulative_trapezoid(y, x=None, *, dx=None, dim=-1):
     """Running :func:`trapezoid`."""
     d = wrap_dim(dim, len(y.shape))

@@ -380,7 +380,7 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     return _deliver(r, out)
 
 
-@composite("bucketize", method=False, samples=lambda: [((np.array([3., 6.]), np.array([1., 3., 5.])), {})],
+@composite("bucketize", repeat="ready small", method=False, samples=lambda: [((np.array([3., 6.]), np.array([1., 3., 5.])), {})],
            numpy=lambda v, s, right=False: np.searchsorted(s, v, "right" if right else "left"))
 def bucketize(input, boundaries, *, out_int32=False, right=False, out=None):
     """The bucket of each value between sorted ``boundaries`` (``searchsorted`` with the operands swapped)."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._tensor.declare import attach, composite, elementwise
+from .._tensor.declare import attach, composite, elementwise, kernel
 from .._tensor import formats
 from .._tensor.dispatch import plain, record_briefly, record_in_layout
 from .._tensor.foreign import NoStrides
@@ -109,10 +109,18 @@ def clone(input, *, memory_format=None):
     return clone_in(input, None if memory_format is None or memory_format is preserve_format else formats.strides_of(memory_format, input.shape))
 
 
+@kernel("_laid_out", complex=True, method=False, repeat="ready small")
+def _laid_out(input, strides):
+    return input._snapshot() if strides is None or strides == input._strides else formats.reordered(input, strides)
+
+
 def clone_in(input, strides):
     """``clone`` with these dense strides; None: those of ``input``."""
     r = input.detach()
-    r = r._snapshot() if strides is None or strides == input._strides else formats.reordered(r, strides)
+    if strides is not None and strides != input._strides or not (input._dense or r._is_permuted()):
+        r = _laid_out(r, strides)
+    else:
+        r = r._snapshot()
     if input._rg and state.grad:
         attach(_clone_entry.op, r, (input,))
     return r

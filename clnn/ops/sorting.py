@@ -74,7 +74,7 @@ def _np_sort(x, dim=-1, descending=False, **_):
     return np.take_along_axis(x, order, dim), order
 
 
-@composite("sort", numpy=_np_sort, samples=lambda: [
+@composite("sort", repeat="whole", numpy=_np_sort, samples=lambda: [
     ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True)), ((_values(2, 50, 3), 1), {})])
 def sort(input, dim=-1, descending=False, stable=False, *, out=None):
     """Elements in order along ``dim`` and their former positions: ``(values, indices)``. Always stable; NaN is the greatest value.
@@ -87,7 +87,7 @@ def sort(input, dim=-1, descending=False, stable=False, *, out=None):
     return _deliver(named("sort", "values", "indices")(_sort(input, d, flag("sort", "descending", descending), input.shape)), out)
 
 
-@composite("argsort", numpy=lambda *a, **k: _np_sort(*a, **k)[1], samples=lambda: [
+@composite("argsort", repeat="whole", numpy=lambda *a, **k: _np_sort(*a, **k)[1], samples=lambda: [
     ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True))])
 def argsort(input, dim=-1, descending=False, stable=False):
     """The positions that sort ``input`` along ``dim``."""
@@ -126,7 +126,7 @@ def _distinct(*shape):
     return np.random.default_rng(4).permutation(math.prod(shape)).reshape(shape) * 1.0
 
 
-@composite("topk", numpy=_np_topk, samples=lambda: [
+@composite("topk", repeat="whole", numpy=_np_topk, samples=lambda: [
     ((_distinct(3, 20), 2), {}), ((_distinct(20, 3), 3), dict(dim=0, largest=False)), ((_distinct(3, 6), 5), {})])
 def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     """The ``k`` greatest (or smallest) elements along ``dim``, in order, and their positions: ``(values, indices)``.
@@ -189,7 +189,7 @@ def _order(input, dim, keepdim, what, shape):
     return tuple(_reduced(t, input, dim, keepdim) for t in picked)
 
 
-@composite("kthvalue", samples=lambda: [((_distinct(3, 5), 2), {}), ((_distinct(5, 3), 1, 0), dict(keepdim=True))],
+@composite("kthvalue", repeat="whole", samples=lambda: [((_distinct(3, 5), 2), {}), ((_distinct(5, 3), 1, 0), dict(keepdim=True))],
            numpy=lambda x, k, dim=-1, keepdim=False: tuple(np.take(a, [k - 1] if keepdim else k - 1, dim) for a in _np_sort(x, dim)))
 def kthvalue(input, k, dim=-1, keepdim=False, *, out=None):
     """The ``k``-th smallest element (counted from 1) along ``dim`` and its position: ``(values, indices)``."""
@@ -224,14 +224,14 @@ def _median(name, input, dim, keepdim, out):
     return _deliver(named(name, "values", "indices")(_order(input, d, keepdim, name, input.shape)), out)
 
 
-@composite("median", samples=lambda: [((_values(3, 5),), {}), ((np.array([3, 1, 4, 2]),), {})],
+@composite("median", repeat="whole", samples=lambda: [((_values(3, 5),), {}), ((np.array([3, 1, 4, 2]),), {})],
            numpy=lambda x: np.sort(x, None)[(x.size - 1) // 2])
 def median(input, dim=None, keepdim=False, *, out=None):
     """The median (of an even count the lower one); with ``dim`` also its position. NaN if there is a NaN."""
     return _median("median", input, dim, keepdim, out)
 
 
-@composite("nanmedian", samples=lambda: [((_values(3, 5),), {})], numpy=lambda x: np.sort(x, None)[(x.size - np.isnan(x).sum() - 1) // 2])
+@composite("nanmedian", repeat="whole", samples=lambda: [((_values(3, 5),), {})], numpy=lambda x: np.sort(x, None)[(x.size - np.isnan(x).sum() - 1) // 2])
 def nanmedian(input, dim=None, keepdim=False, *, out=None):
     """``median`` that ignores NaN."""
     return _median("nanmedian", input, dim, keepdim, out)
@@ -248,7 +248,7 @@ def _mode(input, dim, keepdim, shape):
     return tuple(_reduced(t, input, dim, keepdim) for t in (values, indices))
 
 
-@composite("mode", gradcheck=False, samples=lambda: [((_distinct(3, 7) // 4,), {}), ((_distinct(4, 3) // 3, 0), dict(keepdim=True))])
+@composite("mode", repeat="whole", gradcheck=False, samples=lambda: [((_distinct(3, 7) // 4,), {}), ((_distinct(4, 3) // 3, 0), dict(keepdim=True))])
 def mode(input, dim=-1, keepdim=False, *, out=None):
     """The most frequent element along ``dim`` (the smallest of several) and the position of its last occurrence: ``(values, indices)``."""
     d = wrap_dim(dim, len(input.shape))

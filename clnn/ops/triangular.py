@@ -120,7 +120,7 @@ def diag_embed(input, offset=0, dim1=-2, dim2=-1):
     return embed_strided(input, shape, *_diagonal(shape, contiguous_strides(shape), 0, offset, a, b))
 
 
-@composite("diag", complex=True, numpy=np.diag, samples=lambda: [((_values(3),), {}), ((_values(3, 4), 1), {}), ((_values(3), -2), {})])
+@composite("diag", repeat="ready small", complex=True, numpy=np.diag, samples=lambda: [((_values(3),), {}), ((_values(3, 4), 1), {}), ((_values(3), -2), {})])
 def diag(input, diagonal=0):
     """A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix as a vector."""
     if len(input.shape) == 1:

@@ -502,6 +502,10 @@ static PyObject *results_of(PyObject *recipe, PyObject *device, PyObject *buffer
         }
         PyTuple_SET_ITEM(out, i, result);
     }
+    PyObject *named = AT(recipe, Recipe_named), *given = out == NULL || named == Py_None ? NULL : PyTuple_Pack(1, out);
+    if (given != NULL)
+        Py_SETREF(out, PyTuple_Type.tp_new((PyTypeObject *)named, given, NULL));        /* of its class, whose fields are these */
+    Py_XDECREF(given);
     return out;
 }
 

@@ -22,7 +22,7 @@
     X(Storage, device) X(Storage, nbytes) X(Storage, buf) X(Storage, node) X(Storage, version) X(Storage, pinned) \
     X(Node, expr) X(Node, args) X(Node, compute) X(Node, dtype) X(Node, shape) X(Node, numel) X(Node, device) X(Node, out) X(Node, buf) X(Node, count) \
     X(Node, leaves) X(Node, linear) X(Node, reduce) \
-    X(Recipe, device) X(Recipe, sizes) X(Recipe, small) X(Recipe, launches) X(Recipe, places) X(Recipe, results) X(Recipe, single) \
+    X(Recipe, device) X(Recipe, sizes) X(Recipe, small) X(Recipe, launches) X(Recipe, places) X(Recipe, results) X(Recipe, single) X(Recipe, named) \
     X(Prepared, kernel) X(Prepared, sizes) X(Prepared, fixed) X(Prepared, constants) X(Prepared, checked) X(Prepared, last) X(Prepared, cost) \
     X(Prepared, twin) X(Prepared, numbers) X(Prepared, direct) \
     X(Kernel, cl) X(Kernel, owner) X(Kernel, set_arg) X(Kernel, set_numbers) X(Kernel, set_buffers) X(Kernel, set_bytes) X(Kernel, handle) \
