@@ -72,6 +72,44 @@ def test_numpy_of_a_result(size):
     assert seen[0] == 51                    # the memory lives as long as the array
 
 
+@pytest.mark.parametrize("size", SIZES)
+def test_arrays_of_what_nobody_else_has(size):
+    """They have the memory of a tensor that dies with the call, for as long as they live, but not where another still needs it."""
+    t = torch.arange(size).float()
+    for _ in range(4):
+        first, second, third = (t + 1).numpy(), t.clone().numpy(), (t * 2).view(2, -1).t().numpy()
+        more = [(t + k).numpy() for k in range(3)]
+        first[0], second[0], third[0, 0] = 50, 60, 70
+        assert (t[:2] == torch.tensor([0.0, 1.0])).all() and first[:2].tolist() == [50, 2] and second[:2].tolist() == [60, 1] and third.shape == (size // 2, 2)
+        assert third[1, 0] == 2 and third[0, 1] == size // 2 * 2 and [m[1] for m in more] == [1, 2, 3] and first.flags.writeable
+        kept = t + 5
+        alias, part = kept.view(-1), kept.numpy()
+        part[0] = -3
+        assert kept[0].item() == -3 and alias[0].item() == -3
+        last = kept.detach().numpy()
+        last[1] = -4
+        assert part[1] == -4 and kept[1].item() == -4
+    gc.collect()
+    assert first[1] == 2 and first[-1] == size
+
+
+def test_arrays_of_other_kinds():
+    for dtype, kind in ((torch.float16, np.float16), (torch.bool, np.bool_), (torch.int8, np.int8), (torch.complex64, np.complex64)):
+        for _ in range(3):
+            got = torch.ones(3, 2).to(dtype).numpy()
+            assert got.dtype == kind and got.shape == (3, 2) and got.all()
+    for value, shape in ((torch.ones(0, 3) + 1, (0, 3)), (torch.tensor(3.0) + 1, ())):
+        assert value.numpy().shape == shape
+    with pytest.raises(TypeError, match="BFloat16"):
+        torch.ones(2).bfloat16().numpy()
+    weight = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        (weight * 2).numpy()
+    assert (weight * 2).numpy(force=True).tolist() == [2, 2]
+    with torch.no_grad():
+        assert (weight * 2).numpy().tolist() == [2, 2]
+
+
 def test_strides_and_parts(array):
     table = array[:6].reshape(2, 3).copy() if len(array) < 100 else np.arange(2 * len(array), dtype=np.float32).reshape(2, -1)
     t = torch.from_numpy(table.T)

@@ -201,6 +201,8 @@ def resolve(spec):
     """The physical device that a ``device=`` argument means; None is the innermost ``with`` block's, else the default."""
     if spec is None:
         return _context[-1].physical if _context else physical.default_device()
+    if spec.__class__ is str:
+        return _named(spec).physical
     if isinstance(spec, device):
         return spec.physical
     if isinstance(spec, (physical.Device, MetaDevice)):

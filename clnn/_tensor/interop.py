@@ -71,11 +71,32 @@ def to_numpy(t: Tensor, force=False) -> np.ndarray:
     return _window(t, device) if t._numel and sharing.able(device) and not device.records() else read(t)
 
 
-def _asked(t: Tensor, force=False) -> np.ndarray:
+def asked(t: Tensor, force=False) -> np.ndarray:
     """What a program gets: NumPy by itself has no bfloat16, and programs catch the error."""
     if t.dtype is dt.bfloat16:
         raise TypeError("Got unsupported ScalarType BFloat16")
     return to_numpy(t, force)
+
+
+native.give(asked=asked, ndarray=np.ndarray, frombuffer=np.frombuffer, uint8=np.dtype(np.uint8), bfloat16=dt.bfloat16, Shared=sharing.Shared)
+asked = native.form("asked", asked)
+
+
+class _Counted:
+    """As ``Tensor.numpy`` looks from C: whether one can see there that nobody else has the tensor of ``f(x).numpy()``."""
+
+    def numpy(self, *, force=False):
+        return native.built.references(self, force)
+
+
+def _tell_references():
+    known = _Counted()
+    alone, kept = _Counted().numpy(), known.numpy()
+    native.built.told_alone(alone if alone < kept else 0)
+
+
+if native.built is not None:
+    _tell_references()
 
 
 def _window(t, device) -> np.ndarray:
@@ -309,5 +330,5 @@ def from_numpy(array) -> Tensor:
     return in_order(array, device) if t is None else t
 
 
-later.item, later.to_numpy, later.read = item, _asked, read
+later.item, later.to_numpy, later.read = item, asked, read
 __all__ = ["contiguous_strides"]

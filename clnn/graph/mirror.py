@@ -27,6 +27,7 @@ _bytes_at = ctypes.string_at
 _slot, _pending, _refcount, _new = Storage.__dict__["buf"], Storage.__dict__["node"], sys.getrefcount, object.__new__
 
 
+@native.know
 class Mirror:
     """The array, and what its bytes (``known``) were when they last went to the device or came from there; None of an array that nobody read yet.
 
@@ -267,6 +268,7 @@ def fetched(storage, nbytes, first):
 
 
 fetched = native.form("fetched", fetched)
+native.give(Mirrored=Mirrored, copied=COPIED)
 
 
 def of_storage(storage) -> np.ndarray:

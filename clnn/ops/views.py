@@ -462,6 +462,9 @@ _move.op.grad_name = "ToCopyBackward0"
 
 def to(self, *args, **kwargs):
     """Another dtype and/or device: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(other)``; the tensor itself if nothing changes."""
+    if len(args) == 1 and not kwargs and (args[0].__class__ is str or args[0].__class__ is device_type):
+        target = resolve(args[0])
+        return self if target is self._storage.device else _move(self, target, self._storage.device)
     dtype, dev, force = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
     for i, a in enumerate(args):
         if isinstance(a, Tensor):
@@ -504,7 +507,7 @@ for _name, _row in dict(float=dt.float32, double=dt.float64, half=dt.float16, bf
     _shortcut(_name, _row)
 
 Tensor.chalf = lambda self, memory_format=None: self.to(dt.from_name("complex32"))      # refused in words
-Tensor.cpu = lambda self, memory_format=None: self.to("cpu", memory_format=memory_format)
+Tensor.cpu = lambda self, memory_format=None: self.to("cpu") if memory_format is None else self.to("cpu", memory_format=memory_format)
 Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: self.to(
     "gpu" if device is None else f"gpu:{device}" if isinstance(device, int) else device, memory_format=memory_format)
 Tensor.pin_memory = lambda self, device=None: self

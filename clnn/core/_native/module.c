@@ -126,6 +126,9 @@ static PyMethodDef methods[] = {
     {"hire", hire_helpers, METH_VARARGS, "hire(n, placed): have as many threads beside the calling one for what is called directly; how many there are"},
     {"libraries", libraries, METH_O, "libraries(part): paths of the loaded libraries that have ``part`` in them"},
     {"at_once", (PyCFunction)(void (*)(void))at_once, METH_FASTCALL, "capture.at_once"},
+    {"asked", (PyCFunction)(void (*)(void))asked, METH_FASTCALL, "interop.asked"},
+    {"references", (PyCFunction)(void (*)(void))counted_references, METH_FASTCALL, "references(x, ...): how often x is referred to here"},
+    {"told_alone", told_alone, METH_O, "told_alone(n): what that is of the tensor of f(x).numpy(), whose memory its array may have; 0: of others, too"},
     {"rejected", rejected, METH_VARARGS, "samplers.rejected"},
     {NULL, NULL, 0, NULL},
 };
@@ -137,7 +140,7 @@ PyMODINIT_FUNC PyInit__native(void)
 #define X(n) if ((s_##n = PyUnicode_InternFromString(#n)) == NULL) return NULL;
     NAMES(X)
 #undef X
-    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape() || ready_calls())
+    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape() || ready_calls() || ready_windows())
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
     if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)

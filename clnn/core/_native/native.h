@@ -13,7 +13,7 @@
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
-    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned) X(Call) X(Plan)
+    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned) X(Call) X(Plan) X(Mirror)
 #define SLOTS(X) \
     X(Thinned, op) X(Thinned, expr) X(Thinned, compute) X(Thinned, result) X(Thinned, places) X(Thinned, shape) X(Thinned, numel) X(Thinned, alike) \
     X(Thinned, tracked) X(Thinned, label) \
@@ -36,6 +36,7 @@
     X(AccumulateGrad, seq) X(AccumulateGrad, edges) X(AccumulateGrad, outs) X(AccumulateGrad, variable) \
     X(_Known, launch) X(_Known, picks) X(_Launch, prepared) X(_Launch, places) X(_Launch, moved) \
     X(Recorded, recipe) X(Recorded, op) X(Recorded, places) X(Recorded, values) X(Recorded, label) \
+    X(Mirror, _host) X(Mirror, span) X(Mirror, known) X(Mirror, place) X(Mirror, nbytes) X(dtype, np) X(Config, share_memory) \
     X(Call, kind) X(Call, number) X(Plan, prepared) X(Plan, rest) X(Prepared, buffers)
 #define NAMES(X) \
     X(recorders) X(recording) X(_enqueue) X(on) X(births) X(inline) X(waiting) X(alloc) X(alloc_all) X(lock) \
@@ -47,7 +48,7 @@
     X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
     X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) \
     X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) X(near) X(command_execution_status) X(wait) X(mirrored) X(clear) \
-    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values)
+    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values) X(synchronize) X(__class__) X(windows)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -59,7 +60,8 @@
     X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) \
     X(gather) X(held) X(only_tensors) X(all) X(thin) X(free) X(thin_attributes) X(thin_missed) X(thin_tries) \
     X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at) X(Tensor__alias) X(address_of) X(enqueue) X(enqueue_at) \
-    X(wrapped) X(read_numbers) X(reduce) X(unread) X(most_unread) X(read_some)
+    X(wrapped) X(read_numbers) X(reduce) X(unread) X(most_unread) X(read_some) \
+    X(ndarray) X(frombuffer) X(uint8) X(bfloat16) X(copied) X(Mirrored) X(asked) X(Shared)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -226,6 +228,11 @@ PyObject *settled_buffer(PyObject *storage);
 PyObject *item(PyObject *module, PyObject *t);
 PyObject *fetched(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* windows.c */
+int ready_windows(void);
+PyObject *counted_references(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *told_alone(PyObject *module, PyObject *count);
+PyObject *asked(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* direct.c */
 extern PyTypeObject Direct_made;
 int run_direct(PyObject *direct, PyObject *picked, PyObject *places, PyObject *numbers);
