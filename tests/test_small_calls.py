@@ -1,4 +1,5 @@
 """Calls on small tensors, whose known kinds go shorter ways: they give what the first call did, and what is pending stays so."""
+import numpy as np
 import pytest
 
 import clnn
@@ -136,3 +137,30 @@ def test_others_do_not_raise_what_a_pending_reduction_refuses():
     for _ in range(2):
         with pytest.raises(RuntimeError, match="between 0 and 1"):
             bad.item()
+
+
+@pytest.mark.parametrize("dtype", [clnn.bool, clnn.float32, clnn.float64, clnn.int64, clnn.int32, clnn.uint8, clnn.float16])
+@pytest.mark.parametrize("shape", [(7,), (1,), (3, 5), (2, 3, 4), (1, 6), (64, 64), (65, 64), (0, 3)])
+def test_what_is_not_zero(shape, dtype, device):
+    """Of few elements the host finds it where it can, and reads and writes there."""
+    if dtype is clnn.float64 and not device.has_fp64:
+        pytest.skip("no float64")
+    rng = np.random.default_rng(len(shape))
+    a = rng.integers(-1, 2, shape).astype("f")
+    for k in range(3):
+        a[..., :1] = (-0.0, np.nan if dtype.is_floating_point else 1, 2)[k]
+        kept = np.ascontiguousarray(a.astype(dtype.np))
+        x, seen = clnn.tensor(kept), np.argwhere(kept)
+        for found in (x.nonzero(), clnn.argwhere(x), clnn.stack(clnn.where(x != 0), 1) if kept.size else x.nonzero()):
+            assert found.dtype is clnn.int64 and found.tolist() == seen.tolist()
+        assert not kept.size or x.nonzero().stride() == (1, max(1, len(seen))) or len(seen) < 2
+        assert x.t().nonzero().tolist() == np.argwhere(kept.T).tolist() if len(shape) == 2 else True
+        mask = x != 0
+        assert np.array_equal(x.masked_select(mask).numpy(), kept[kept != 0], equal_nan=dtype.is_floating_point)
+        written = clnn.zeros(shape)
+        written[mask] = 3.5
+        assert np.array_equal(written.numpy(), np.where(kept != 0, np.float32(3.5), np.float32(0)))
+        rows = clnn.tensor([shape[0] - 1, 0, -1]) if shape[0] else clnn.tensor([0])[:0]
+        for value in (2.0, clnn.ones(len(rows), *shape[1:])):
+            written[rows] = value
+            assert not len(rows) or (written[0] == float(written[0].max())).all() and np.array_equal(written[rows].numpy(), written.numpy()[rows.numpy()])

@@ -395,7 +395,12 @@ def scattered(x, indices, value):
     return None
 
 
-gathered, scattered = native.form("gathered", gathered), native.form("scattered", scattered)
+def located(x):
+    """Where ``x`` is not zero, (dimensions, count), found the same way; None where it is not, or nothing was found."""
+    return None
+
+
+gathered, scattered, located = native.form("gathered", gathered), native.form("scattered", scattered), native.form("located", located)
 
 
 def getitem(x, index):

@@ -10,7 +10,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.device import public
 from .._tensor.dispatch import broadcast, in_order_of, memory_order, plain, run
 from .._tensor.grad_mode import state
-from .._tensor.indexing import tracked
+from .._tensor.indexing import gathered, tracked
 from .._tensor.inplace import type_name
 from .._tensor.interop import from_array, from_bytes
 from .._tensor.repeat import repeated
@@ -384,6 +384,7 @@ def masked_select(input, mask, *, out=None):
     if mask.dtype is not dt.bool_:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     if input.shape == mask.shape:
-        return _deliver(_index(input, [mask]), out)
+        found = gathered(input, [mask, *[None] * (len(mask.shape) - 1)]) if mask.shape and out is None else None
+        return _deliver(_index(input, [mask]), out) if found is None else found
     shape = broadcast("masked_select", input, mask)
     return _deliver(_index(input.expand(shape).reshape(-1), [mask.expand(shape).reshape(-1)]), out)

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import run
+from .._tensor.indexing import located
 from .._tensor.inplace import type_name
 from .._tensor.interop import from_array, item, read
 from .._tensor.repeat import repeated
@@ -72,6 +73,9 @@ def flat_nonzero(x):
     device, n = x._storage.device, x._numel
     if n == 0:
         return empty((0,), dt.int64, device)
+    found = located(x) if len(x.shape) == 1 else None
+    if found is not None:
+        return found.select(0, 0)
     found = _found(x, np.flatnonzero)
     if found is not None:
         return found[0]
@@ -115,7 +119,9 @@ def ranks(x):
 
 def _table(x):
     """(count, ndim) indices of the elements that are not zero; in columns, as PyTorch lays them out."""
-    device = x._storage.device
+    device, found = x._storage.device, located(x)
+    if found is not None:
+        return found.t()
     found = _found(x, lambda a: np.argwhere(a).T)
     if found is not None:
         return found[0].t()

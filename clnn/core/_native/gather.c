@@ -1,19 +1,11 @@
 /* Few elements by index, read and written by the host where it has the device's memory before it: indexing.gathered and scattered. A launch would take longer, and lengths that depend
    on data make each call one of a new size. */
 #include "native.h"
+#include "gather.h"
 #include <math.h>
 
-enum { MOST_DIMS = 8, MOST = 4096, FEW = 512 };         /* elements that are read; that are written to a region, which a launch does in vectors */
-
-/* A tensor as it lies in memory. */
-typedef struct {
-    int rank;
-    Py_ssize_t sizes[MOST_DIMS], steps[MOST_DIMS], offset, numel;
-    char *memory;
-} Layout;
-
 /* 1; 0 where it has more dimensions, or sizes that are traced. */
-static int layout_of(PyObject *t, Layout *l)
+int layout_of(PyObject *t, Layout *l)
 {
     PyObject *shape = AT(t, Tensor_shape), *strides = AT(t, Tensor__strides);
     l->rank = (int)PyTuple_GET_SIZE(shape);
@@ -32,7 +24,7 @@ static int layout_of(PyObject *t, Layout *l)
 }
 
 /* Whether its elements, from dimension ``first`` on, lie one after another. */
-static int is_dense(const Layout *l, int first)
+int is_dense(const Layout *l, int first)
 {
     Py_ssize_t step = 1;
     for (int i = l->rank - 1; i >= first; i--) {
@@ -51,13 +43,6 @@ static int is_in_rows(const Layout *l)
             return 0;
     return 1;
 }
-
-/* What is read: ``places`` of dimension ``dim`` (or of all elements together, as offsets from the first: dim is -1), a block after each, for each index before. */
-typedef struct {
-    Layout base;
-    int dim, rank;
-    Py_ssize_t count, sizes[MOST_DIMS], places[MOST];
-} Plan;
 
 /* Whether the memory of ``t`` is a buffer, or is one now: values that a program gave are sent when somebody asks for it. */
 static int is_sent(PyObject *t)
@@ -157,10 +142,12 @@ static int plan_mask(Plan *p, PyObject *t)
     for (int i = l.rank - 2; i >= 0; i--)
         if (p->base.steps[i] != p->base.steps[i + 1] * p->base.sizes[i + 1])
             return 0;
-    for (Py_ssize_t i = 0; i < l.numel; i++)
-        if (mask[l.offset + i])
-            p->places[count++] = i * step;
+    for (Py_ssize_t i = 0; i < l.numel; i++) {                  /* without a branch, which nobody could predict */
+        p->places[count] = i * step;
+        count += mask[l.offset + i] != 0;
+    }
     p->dim = l.rank - 1, p->count = count;
+    p->mask = l.rank == p->base.rank && step == 1 ? mask + l.offset : NULL, p->marks = l.numel;
     p->sizes[p->rank++] = count;
     for (int i = l.rank; i < p->base.rank; i++)
         p->sizes[p->rank++] = p->base.sizes[i];
@@ -169,24 +156,46 @@ static int plan_mask(Plan *p, PyObject *t)
     return 1;
 }
 
+/* Copy ``n`` bytes, mostly those of one element. */
+static inline void move(char *to, const char *from, Py_ssize_t n)
+{
+    switch (n) {
+    case 1: *to = *from; break;
+    case 4: memcpy(to, from, 4); break;
+    case 8: memcpy(to, from, 8); break;
+    default: memcpy(to, from, (size_t)n);
+    }
+}
+
+/* Put one element of ``size`` bytes at ``n`` places one after another. */
+static void fill(char *to, const char *from, Py_ssize_t n, Py_ssize_t size)
+{
+#define FILL(type) do { type value; memcpy(&value, from, sizeof value); for (Py_ssize_t i = 0; i < n; i++) memcpy(to + i * (Py_ssize_t)sizeof value, &value, sizeof value); } while (0)
+    if (size == 4)
+        FILL(uint32_t);
+    else if (size == 8)
+        FILL(uint64_t);
+    else
+        for (Py_ssize_t i = 0; i < n; i++)
+            move(to + i * size, from, size);
+#undef FILL
+}
+
 /* Copy what follows from dimension ``d`` on. */
 static char *copy_from(const Plan *p, int d, const char *at, char *to, Py_ssize_t size)
 {
-    if (d == p->base.rank || (d > p->dim && is_dense(&p->base, d))) {
-        Py_ssize_t bytes = size;
-        for (int i = d; i < p->base.rank; i++)
-            bytes *= p->base.sizes[i];
-        switch (bytes) {
-        case 1: *to = *at; break;
-        case 4: memcpy(to, at, 4); break;
-        case 8: memcpy(to, at, 8); break;
-        default: memcpy(to, at, (size_t)bytes);
-        }
+    Py_ssize_t n = d == p->dim ? p->count : d < p->base.rank ? p->base.sizes[d] : 1, bytes = p->block * size, step = d < p->base.rank ? p->base.steps[d] : 0;
+    if (d >= p->tail) {
+        move(to, at, bytes);
         return to + bytes;
     }
-    Py_ssize_t n = d == p->dim ? p->count : p->base.sizes[d];
+    if (d + 1 == p->tail) {
+        for (Py_ssize_t i = 0; i < n; i++, to += bytes)
+            move(to, at + (d == p->dim ? p->places[i] : i * step) * size, bytes);
+        return to;
+    }
     for (Py_ssize_t i = 0; i < n; i++)
-        to = copy_from(p, d + 1, at + (d == p->dim ? p->places[i] : i * p->base.steps[d]) * size, to, size);
+        to = copy_from(p, d + 1, at + (d == p->dim ? p->places[i] : i * step) * size, to, size);
     return to;
 }
 
@@ -197,11 +206,11 @@ static void copy_all(const Plan *p, char *to, Py_ssize_t size)
         copy_from(p, 0, at, to, size);
     else
         for (Py_ssize_t i = 0; i < p->count; i++)
-            memcpy(to + i * size, at + p->places[i] * size, (size_t)size);
+            move(to + i * size, at + p->places[i] * size, size);
 }
 
 /* A tensor of memory of its own. */
-static PyObject *result_of(PyObject *device, PyObject *buf, PyObject *dtype, PyObject *nbytes, const Plan *p, Py_ssize_t numel)
+PyObject *result_of(PyObject *device, PyObject *buf, PyObject *dtype, PyObject *nbytes, const Plan *p, Py_ssize_t numel)
 {
     Py_ssize_t steps[MOST_DIMS], step = 1;
     for (int i = p->rank - 1; i >= 0; i--) {
@@ -224,36 +233,59 @@ static PyObject *result_of(PyObject *device, PyObject *buf, PyObject *dtype, PyO
 /* Put values, one after another, or the same one each time (``step`` 0 or 1), where the plan has its elements. */
 static const char *put_from(const Plan *p, int d, char *at, const char *from, Py_ssize_t size, int step)
 {
-    if (d == p->base.rank) {
-        memcpy(at, from, (size_t)size);
-        return from + step * size;
+    if (d >= p->tail) {
+        if (step)
+            move(at, from, p->block * size);
+        else
+            fill(at, from, p->block, size);
+        return from + step * p->block * size;
     }
-    Py_ssize_t n = d == p->dim ? p->count : p->base.sizes[d];
+    Py_ssize_t n = d == p->dim ? p->count : p->base.sizes[d], bytes = step * size;
+    if (d + 1 == p->tail && p->block == 1) {
+        for (Py_ssize_t i = 0; i < n; i++, from += bytes)
+            move(at + (d == p->dim ? p->places[i] : i * p->base.steps[d]) * size, from, size);
+        return from;
+    }
     for (Py_ssize_t i = 0; i < n; i++)
         from = put_from(p, d + 1, at + (d == p->dim ? p->places[i] : i * p->base.steps[d]) * size, from, size, step);
     return from;
 }
 
+/* Put one element of 4 bytes where a mask is set, in vectors. */
+static void fill_where(char *to, const char *from, const char *mask, Py_ssize_t n)
+{
+    uint32_t value, *at = (uint32_t *)to;
+    memcpy(&value, from, sizeof value);
+    for (Py_ssize_t i = 0; i < n; i++) {
+        uint32_t kept = (uint32_t)(mask[i] != 0) - 1;
+        at[i] = (at[i] & kept) | (value & ~kept);
+    }
+}
+
 static void put_all(const Plan *p, const char *from, Py_ssize_t size, int step)
 {
     char *at = p->base.memory + p->base.offset * size;
-    if (p->dim >= 0)
+    if (p->mask != NULL && !step && size == 4)
+        fill_where(at, from, p->mask, p->marks);
+    else if (p->dim >= 0)
         put_from(p, 0, at, from, size, step);
     else
         for (Py_ssize_t i = 0; i < p->count; i++)
-            memcpy(at + p->places[i] * size, from + i * step * size, (size_t)size);
+            move(at + p->places[i] * size, from + i * step * size, size);
 }
 
 /* What the indices mean: 1; 0 where that is not known here. */
 static int plan(Plan *p, PyObject *x, PyObject *indices, int n, int first)
 {
-    p->rank = 0;
+    p->rank = 0, p->mask = NULL;
     if (layout_of(x, &p->base) <= 0 || !is_in_rows(&p->base) || PyList_GET_SIZE(indices) != p->base.rank)
         return 0;
     PyObject *index = PyList_GET_ITEM(indices, first);
-    if (AT(index, Tensor_dtype) == the_bool)
-        return n == 1 && !first && plan_mask(p, index);
-    return n == 1 ? plan_numbers(p, index, first) : n == p->base.rank && plan_points(p, indices);
+    if (AT(index, Tensor_dtype) == the_bool ? n != 1 || first || !plan_mask(p, index) : n == 1 ? !plan_numbers(p, index, first) : n != p->base.rank || !plan_points(p, indices))
+        return 0;
+    for (p->tail = p->base.rank, p->block = 1; p->tail - 1 > p->dim && p->base.steps[p->tail - 1] == p->block; p->tail--)
+        p->block *= p->base.sizes[p->tail - 1];
+    return 1;
 }
 
 static Py_ssize_t planned(const Plan *p)                    /* how many elements */
@@ -433,20 +465,21 @@ static int write_all(PyObject *x, PyObject *indices, PyObject *value, PyObject *
     return PyDict_SetItem(state, s_peek, Py_None) || bump(x) ? -1 : 1;
 }
 
-/* Read what ``indices`` mean, or write ``value`` (NULL: read) there: the tensor, or True; None where neither is done. */
+/* Read what ``indices`` mean (NULL: find what is not zero), or write ``value`` (NULL: read) there: the tensor, or True; None where nothing is done. */
 static PyObject *done_here(PyObject *x, PyObject *indices, PyObject *value)
 {
     PyObject *births = variable(the_node, s_births), *dispatched = variable(the_foreign, s_dispatched), *result = NULL;
     int first = 0, count = 0, good;
     if (births == NULL || dispatched == NULL)
         return NULL;
-    if (!IS(x, Tensor) || !PyObject_TypeCheck(AT(x, Tensor__storage), Storage_type) || births != Py_None || dispatched != Py_None || !PyList_Check(indices) || (good = calls_are_usual()) <= 0)
+    if (!IS(x, Tensor) || !PyObject_TypeCheck(AT(x, Tensor__storage), Storage_type) || births != Py_None || dispatched != Py_None || (indices != NULL && !PyList_Check(indices)) || (good = calls_are_usual()) <= 0)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     PyObject *device = AT(AT(x, Tensor__storage), Storage_device), *state, *lock, *side;
-    if (is_tracked(x) || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
+    if ((indices != NULL && is_tracked(x)) || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     side = PyDict_GetItem(state, s_inline), lock = PyDict_GetItem(state, s_lock);
-    good = side != NULL && IS(side, Inline) && is_near(state) && lock != NULL && (count = find_indices(indices, device, &first)) > 0 && is_sent(x) > 0 ? realized(x, indices) : 0;
+    good = side != NULL && IS(side, Inline) && is_near(state) && lock != NULL
+        && (indices == NULL || (count = find_indices(indices, device, &first)) > 0) && is_sent(x) > 0 ? indices == NULL ? is_few(x, 1) : realized(x, indices) : 0;
     good = PyErr_Occurred() ? -1 : good;
     if (good > 0 && value != NULL)
         good = is_open(x);
@@ -459,12 +492,18 @@ static PyObject *done_here(PyObject *x, PyObject *indices, PyObject *value)
         good = is_ready(state, side);
     if (good > 0 && !held(lock, s_acquire)) {
         if (is_quiet(state))                                /* nothing was enqueued meanwhile */
-            result = value == NULL ? read_all(x, indices, device, state, count, first)
+            result = indices == NULL ? find_all(x, device, state) : value == NULL ? read_all(x, indices, device, state, count, first)
                 : (good = write_all(x, indices, value, device, state, count, first)) > 0 ? Py_NewRef(Py_True) : NULL;
         held(lock, s_release);
     }
     Py_DECREF(state);
     return result != NULL ? result : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+/* located(x): searching.located */
+PyObject *located(PyObject *module, PyObject *x)
+{
+    return done_here(x, NULL, NULL);
 }
 
 /* gathered(x, indices): indexing.gathered */

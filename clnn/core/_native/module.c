@@ -97,6 +97,7 @@ static PyMethodDef methods[] = {
     {"read_numbers", index_numbers, METH_O, "indexing._read_numbers"},
     {"gathered", (PyCFunction)(void (*)(void))gathered, METH_FASTCALL, "indexing.gathered"},
     {"scattered", (PyCFunction)(void (*)(void))scattered, METH_FASTCALL, "indexing.scattered"},
+    {"located", located, METH_O, "indexing.located"},
     {"thin", (PyCFunction)(void (*)(void))thin, METH_FASTCALL, "thin._again"},
     {"put", (PyCFunction)(void (*)(void))put_region, METH_FASTCALL, "inplace.put"},
     {"put_at", (PyCFunction)(void (*)(void))put_at, METH_FASTCALL, "indexing._put"},

@@ -197,6 +197,7 @@ extern PyMethodDef alias_method, size_method;
 /* gather.c */
 PyObject *gathered(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *scattered(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *located(PyObject *module, PyObject *x);
 int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first, PyObject *from,
                PyObject *value);
 /* indices.c */
