@@ -2,11 +2,14 @@
 from __future__ import annotations
 
 import builtins
+import functools
 
 import numpy as np
 
+from ._tensor import foreign
 from ._tensor.device import holding, resolve
 from ._tensor.interop import from_array, over, read
+from ._tensor.repeat import repeated_composite
 from ._tensor.return_types import named
 from ._tensor.tensor import Tensor
 from .core import dtype as dt
@@ -14,6 +17,16 @@ from .core.shape import whole, wrap_dim
 from .core.warn import warn
 from .graph.op import REGISTRY
 from .ops import creation, searching
+
+
+def _repeated(fn):
+    """``fn``, whose launches follow from shapes, dtypes and numbers alone, so that they are repeated where nobody looks on (decorator)."""
+    again = repeated_composite(fn, "ready small")
+
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        return again(*args, **kwargs) if foreign.early is None else fn(*args, **kwargs)
+    return call
 
 
 def range(start, end=None, step=1, **kwargs):       # noqa: A001
@@ -82,6 +95,7 @@ kaiser_window = _window("kaiser_window", lambda n, beta=12.0: np.kaiser(n, beta)
                         "[5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01, 5.2773e-05]")
 
 
+@_repeated
 def vander(x, N=None, increasing=False):
     """Vandermonde matrix: powers of the elements of ``x`` as columns.
 
@@ -96,6 +110,7 @@ def vander(x, N=None, increasing=False):
     return x.unsqueeze(-1) ** powers
 
 
+@_repeated
 def gradient(input, *, spacing=1, dim=None, edge_order=1):
     """Second-order estimates of the derivative along dimensions, as a tuple.
 

@@ -119,7 +119,7 @@ def relu(input, inplace=False):
     return _apply(_relu, input, inplace)
 
 
-relu = _publish("relu", relu, method=True, numpy=lambda x: np.maximum(x, 0))
+relu = _publish("relu", relu, thin=True, method=True, numpy=lambda x: np.maximum(x, 0))
 
 
 def relu6(input, inplace=False):
@@ -179,10 +179,10 @@ def threshold(input, threshold, value, inplace=False):
 relu6 = _publish("relu6", relu6, thin=True, numpy=lambda x: np.clip(x, 0, 6))
 hardtanh = _publish("hardtanh", hardtanh, thin=True, numpy=lambda x, a=-1.0, b=1.0: np.clip(x, a, b),
                     samples=lambda: [((_POINTS,), {}), ((_POINTS, -2.0, 0.5), {})])
-leaky_relu = _publish("leaky_relu", leaky_relu, numpy=lambda x, a=0.01: np.where(x > 0, x, a * x),
+leaky_relu = _publish("leaky_relu", leaky_relu, thin=True, numpy=lambda x, a=0.01: np.where(x > 0, x, a * x),
                       samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.3), {})])
-hardsigmoid = _publish("hardsigmoid", hardsigmoid, numpy=lambda x: np.clip(x + 3, 0, 6) / 6)
-hardswish = _publish("hardswish", hardswish, numpy=lambda x: x * np.clip(x + 3, 0, 6) / 6)
+hardsigmoid = _publish("hardsigmoid", hardsigmoid, thin=True, numpy=lambda x: np.clip(x + 3, 0, 6) / 6)
+hardswish = _publish("hardswish", hardswish, thin=True, numpy=lambda x: x * np.clip(x + 3, 0, 6) / 6)
 hardshrink = _publish("hardshrink", hardshrink, thin=True, method=True, numpy=lambda x, a=0.5: np.where(np.abs(x) <= a, 0, x))
 softshrink = _publish("softshrink", softshrink, thin=True, numpy=lambda x, a=0.5: np.sign(x) * np.maximum(np.abs(x) - a, 0))
 threshold = _publish("threshold", threshold, thin=True, samples=lambda: [((_POINTS, 0.5, 9.0), {})], numpy=lambda x, t, v: np.where(x <= t, v, x))
@@ -303,11 +303,11 @@ def _np_softplus(x, b=1.0, t=20.0):
     return np.where(x * b > t, x, np.log1p(np.exp(np.minimum(x * b, t))) / b)
 
 
-gelu = _publish("gelu", gelu, samples=lambda: [((_POINTS,), {}), ((_POINTS,), {"approximate": "tanh"})])
-silu = _publish("silu", silu, complex=True, numpy=lambda x: x / (1 + np.exp(-x)))
-mish = _publish("mish", mish, numpy=lambda x: x * np.tanh(_np_softplus(x)))
+gelu = _publish("gelu", gelu, thin=True, samples=lambda: [((_POINTS,), {}), ((_POINTS,), {"approximate": "tanh"})])
+silu = _publish("silu", silu, thin=True, complex=True, numpy=lambda x: x / (1 + np.exp(-x)))
+mish = _publish("mish", mish, thin=True, numpy=lambda x: x * np.tanh(_np_softplus(x)))
 softplus = _publish("softplus", softplus, thin=True, numpy=_np_softplus, samples=lambda: [((_POINTS,), {}), ((_POINTS, 2.0, 3.0), {})])
-logsigmoid = _publish("logsigmoid", logsigmoid, numpy=lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))))
+logsigmoid = _publish("logsigmoid", logsigmoid, thin=True, numpy=lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))))
 elu = _publish("elu", elu, thin=True, numpy=lambda x, a=1.0: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0))),
                samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.7), {})])
 celu = _publish("celu", celu, thin=True, samples=lambda: [((_POINTS,), {}), ((_POINTS, 0.7), {})])

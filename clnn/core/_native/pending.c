@@ -111,16 +111,18 @@ void finish_node(PyObject *node, PyObject *owner, PyObject *buf)
     change(owner, Storage_node, Py_NewRef(Py_None));
 }
 
-/* reuse._dying: whether memory of an operand may end with this launch, so that Python looks closer. */
+/* reuse._dying: whether memory of an operand may end with this launch, as nothing but the tuples of ``reads`` refers to it, so that Python looks closer. */
 static int may_end(PyObject *reads)
 {
-    Py_ssize_t n = PyList_GET_SIZE(reads), most = n;            /* references, if all are to one buffer: from tuples */
-#define BUFFER(i) PyTuple_GET_ITEM(PyList_GET_ITEM(reads, i), 0)
-    if (n == 2 && BUFFER(0) != BUFFER(1))
-        most = 1;
+    Py_ssize_t n = PyList_GET_SIZE(reads);
     int few = PyDict_GET_SIZE(the_held) != 0;
-    for (Py_ssize_t i = 0; i < n && !few; i++)
-        few = Py_REFCNT(BUFFER(i)) <= most;
+#define BUFFER(i) PyTuple_GET_ITEM(PyList_GET_ITEM(reads, i), 0)
+    for (Py_ssize_t i = 0; i < n && !few; i++) {
+        Py_ssize_t uses = 0;
+        for (Py_ssize_t j = 0; j < n; j++)
+            uses += BUFFER(j) == BUFFER(i);
+        few = Py_REFCNT(BUFFER(i)) <= uses;
+    }
 #undef BUFFER
     return few;
 }
