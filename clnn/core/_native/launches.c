@@ -321,12 +321,10 @@ static int usual(PyObject *state, PyObject **side)
         && !PyObject_IsTrue(waiting);
 }
 
-/* Prepared.run(device, buffers, numbers) */
-PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
+/* Prepared.run; ``locked``: the device's lock is held. */
+static PyObject *run_here(PyObject *prepared, PyObject *const *args, Py_ssize_t n, int locked)
 {
-    PyObject *numbers = n > 2 && PyObject_Size(args[2]) > 0 ? args[2] : NULL, *side, *lock, *all[] = {prepared, args[0], n > 1 ? args[1] : NULL, n > 2 ? args[2] : NULL};
-    if (n < 2 || n > 3)
-        return PyErr_Format(PyExc_TypeError, "run() takes a device, buffers and numbers");
+    PyObject *numbers = n > 2 && PyObject_Size(args[2]) > 0 ? args[2] : NULL, *side, *lock, *all[] = {prepared, args[0], args[1], n > 2 ? args[2] : NULL};
     PyObject *state = PyObject_GenericGetDict(args[0], NULL);
     if (state == NULL) {                    /* the device of a test */
         PyErr_Clear();
@@ -334,11 +332,12 @@ PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
     }
     int done = usual(state, &side);
     if (done == 1 && (numbers == NULL || PyList_Check(numbers) || PyTuple_Check(numbers)) && (lock = PyDict_GetItem(state, s_lock)) != NULL) {
-        if (!(done = held(lock, s_acquire))) {
+        if (locked || !(done = held(lock, s_acquire))) {
             done = launched_here(prepared, args[0], state, side, args[1], numbers);
             if (done == NOT_KNOWN || done == BUSY)
                 done = launched_there(prepared, args[0], state, side, args[1], numbers, done == BUSY);
-            held(lock, s_release);
+            if (!locked)
+                held(lock, s_release);
         }
         PyObject *tended = done == THERE ? PyDict_GetItem(state, s_tended) : NULL;
         if (tended != NULL && PyObject_IsTrue(tended)) {
@@ -353,6 +352,19 @@ PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
     if (done == 0)
         return PyObject_Vectorcall(the_Prepared_run, all, n + 1, NULL);
     return done < 0 ? NULL : Py_NewRef(Py_None);
+}
+
+/* The same with ``picked`` as Prepared.run takes it. */
+PyObject *run_locked(PyObject *prepared, PyObject *device, PyObject *picked, PyObject *numbers, int locked)
+{
+    PyObject *args[] = {device, picked, numbers};
+    return run_here(prepared, args, 3, locked);
+}
+
+/* Prepared.run(device, buffers, numbers) */
+PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
+{
+    return n == 2 || n == 3 ? run_here(prepared, args, n, 0) : PyErr_Format(PyExc_TypeError, "run() takes a device, buffers and numbers");
 }
 
 PyMethodDef run_prepared_method = {"run", (PyCFunction)(void (*)(void))run_prepared, METH_FASTCALL, "Launch with buffers, as a tuple of places and buffers, and numbers."};

@@ -157,6 +157,7 @@ int held(PyObject *lock, PyObject *how);
 PyObject *run_recipe(PyObject *recipe, PyObject *buffers);
 PyObject *at_once(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n);
+PyObject *run_locked(PyObject *prepared, PyObject *device, PyObject *picked, PyObject *numbers, int locked);
 extern PyMethodDef run_recipe_method, run_prepared_method, alloc_method;
 /* kinds.c */
 int ready_kinds(void);
@@ -173,11 +174,12 @@ PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *told(PyObject *module, PyObject *root);
 PyObject *packed_number(PyObject *value, PyObject *kind);
+PyObject *number_of(PyObject *ref, PyObject *expr, PyObject *compute, Py_ssize_t place);
 /* pending.c */
 PyObject *compute(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *realize(PyObject *module, PyObject *storage);
 void finish_node(PyObject *node, PyObject *owner, PyObject *buf);
-int launch_known(PyObject *known, PyObject *device, PyObject *reads, PyObject *numbers, PyObject *written, PyObject *offset);
+int launch_known(PyObject *known, PyObject *device, PyObject *reads, PyObject *numbers, PyObject *written, PyObject *offset, int locked);
 extern PyMethodDef buffer_method;
 /* reductions.c */
 PyObject *folded(PyObject *folds, PyObject *values, int recording);

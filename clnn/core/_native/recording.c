@@ -297,7 +297,7 @@ PyObject *packed_number(PyObject *value, PyObject *kind)
 }
 
 /* A number as launches take it. */
-static PyObject *number_of(PyObject *ref, PyObject *expr, PyObject *compute, Py_ssize_t place)
+PyObject *number_of(PyObject *ref, PyObject *expr, PyObject *compute, Py_ssize_t place)
 {
     PyObject *longs = AT(expr, Expr_longs), *kind = PyObject_GetAttr(compute, s_acc), *got = NULL;
     int some = kind == NULL ? -1 : PyObject_IsTrue(longs);

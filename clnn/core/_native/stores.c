@@ -203,7 +203,7 @@ static int store_pending(PyObject *node, PyObject *buf, PyObject *dtype, PyObjec
     else
         found = NULL;
     Py_XDECREF(all);
-    int done = found == NULL ? 0 : launch_known(found, AT(node, Node_device), PyTuple_GET_ITEM(parts, 1), PyTuple_GET_ITEM(parts, 2), buf, offset);
+    int done = found == NULL ? 0 : launch_known(found, AT(node, Node_device), PyTuple_GET_ITEM(parts, 1), PyTuple_GET_ITEM(parts, 2), buf, offset, 0);
     Py_XDECREF(found), Py_XDECREF(parts);
     return PyErr_Occurred() ? -1 : done;
 }
