@@ -504,4 +504,4 @@ def _bytes_of(a):
     return a._numel * a.dtype.itemsize if isinstance(a, Tensor) else a.nbytes if isinstance(a, Storage) else getattr(a, "size", 0)
 
 
-later.memory_order, later.record_elementwise, later.record_in_layout = memory_order, record_elementwise, record_in_layout
+later.memory_order, later.record_elementwise, later.record_in_layout, later.permuted = memory_order, record_elementwise, record_in_layout, _permuted

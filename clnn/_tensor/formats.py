@@ -124,9 +124,8 @@ def _in_format(result, format, rank):
 
 def inside(format, tensors, dim, fn):
     """``fn(tensors, dim)`` of tensors that lie in ``format``, worked out along the dimensions as they lie; without history."""
-    from .dispatch import _permuted
     order = _ORDERS[format]
-    r = fn([_permuted(t, t.shape, order) for t in tensors], order.index(dim))
+    r = fn([later.permuted(t, t.shape, order) for t in tensors], order.index(dim))
     shape, strides = [0] * len(order), [0] * len(order)
     for i, d in enumerate(order):
         shape[d], strides[d] = r.shape[i], r._strides[i]
@@ -139,9 +138,8 @@ def as_it_lies(t, dim, fn):
     strides = None if t._dense else preserved(t)
     if strides is None:
         return fn(t, dim)
-    from .dispatch import _permuted
     order = by_stride(t.shape, strides)
-    results = fn(_permuted(t, t.shape, order), order.index(dim))
+    results = fn(later.permuted(t, t.shape, order), order.index(dim))
     for r in results:
         r.shape = Size(t.shape)
         with_strides(r, strides)
@@ -157,8 +155,7 @@ def with_strides(t, strides):
 
 def reordered(t, strides, fn=copy):
     """A copy of ``t``, made by ``fn``, in the order of dense ``strides``; without history."""
-    from .dispatch import _permuted
     order = by_stride(t.shape, strides)
-    r = fn(_permuted(t, t.shape, order))
+    r = fn(later.permuted(t, t.shape, order))
     r.shape = Size(t.shape)
     return with_strides(r, strides)

@@ -8,6 +8,7 @@ import numpy as np
 
 from .._tensor.declare import kernel
 from .._tensor.formats import with_strides
+from .._tensor.grad_mode import state
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
@@ -204,7 +205,6 @@ def _cofactors(A, value):
 
 
 def _det_grad(g, A, result):
-    from .._tensor.grad_mode import state
     g, value = g.unsqueeze(-1).unsqueeze(-1), result.unsqueeze(-1).unsqueeze(-1)
     if not A._numel:
         return A * 0

@@ -7,9 +7,10 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise
 from .._tensor.grad_mode import state
-from .._tensor.inplace import apply_inplace, mark, refuse_leaf, region_node, set_out, type_name
+from .._tensor.inplace import apply_inplace, mark, put, refuse_leaf, region_node, set_out, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.refusals import spoken
+from .._tensor.return_types import named
 from .._tensor.tensor import Tensor
 from .._tensor.writing import bump
 from ..core import dtype as dt
@@ -65,7 +66,6 @@ _frexp.op.grad_name = "FrexpBackward0"
 @composite("frexp")
 def frexp(input):
     """Mantissa of size in [0.5, 1) and exponent with ``input = mantissa * 2 ** exponent``; zeros, infinities and NaN are their own mantissas."""
-    from .._tensor.return_types import named
     if not input.dtype.is_floating_point:
         raise RuntimeError("frexp() only supports floating-point dtypes")
     return named("frexp", "mantissa", "exponent")((_frexp(input), _frexp_exponent(input)))
@@ -105,9 +105,10 @@ def fill_diagonal_(self, fill_value, wrap=False):
         for first in range(0, rows, columns + 1):                   # the next diagonal begins after an empty row
             fill_diagonal_(self[first:first + columns], fill_value)
         return self
-    step = sum(self._strides)
-    count = min(self.shape)
-    self.as_strided((count,), (step,), self._offset).fill_(fill_value)
+    step, count = sum(self._strides), min(self.shape)
+    if fill_value.__class__ not in (int, float) or not self.dtype.is_floating_point or self.__class__ is not Tensor or count == 0 \
+            or not put(self, Size((count,)), (step,), self._offset, count, float(fill_value)):
+        self.as_strided((count,), (step,), self._offset).fill_(fill_value)
     return self
 
 

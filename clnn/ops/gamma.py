@@ -13,6 +13,7 @@ from .._tensor.underived import UNDERIVED, underived
 from ..core import dtype as dt
 from ..core.shape import whole
 from ..core.limits import finfo
+from ..graph.op import REGISTRY
 from .functions import digamma, lgamma
 from .random import _stream, by_rejection, in_sequence
 
@@ -54,7 +55,6 @@ def polygamma(n, input):
     if whole(n) < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
     if n < 3:
-        from ..graph.op import REGISTRY
         return digamma(input) if n == 0 else REGISTRY["_trigamma"].fn(input) if n == 1 else REGISTRY["_tetragamma"].fn(input)
     return (1 if n % 2 else -1) * math.factorial(n) * zeta(float(n + 1), input)
 

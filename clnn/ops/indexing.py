@@ -11,7 +11,7 @@ from .._tensor.device import public
 from .._tensor.dispatch import broadcast, in_order_of, memory_order, plain, run
 from .._tensor.grad_mode import state
 from .._tensor.indexing import gathered, tracked
-from .._tensor.inplace import type_name
+from .._tensor.inplace import apply_inplace, set_out, type_name
 from .._tensor.interop import from_array, from_bytes
 from .._tensor.repeat import repeated
 from .._tensor.splice import Spliced
@@ -176,7 +176,6 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
 
 
 def _deliver(r, out):
-    from .._tensor.inplace import set_out
     return set_out(out, r)
 
 
@@ -249,7 +248,6 @@ def _host_value(value, x):
 
 @composite("_fill_into", complex=True, method=False)
 def _fill_into(target, value):
-    from .._tensor.inplace import apply_inplace
     check_written(value, target.dtype)
     apply_inplace(target, filled(target.shape, value, target.dtype, target._storage.device), "fill")
 

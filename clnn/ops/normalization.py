@@ -15,12 +15,14 @@ from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format, suggested
 from .._tensor.grad_mode import state
+from .._tensor.inplace import set_out
 from .._tensor.refusals import constant
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make_view
 from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import whole
+from ..graph.op import REGISTRY
 from ._channels import behind_relu, whole_channels
 from .loss import require_float
 from .softmax import aligned, largest, row_plan
@@ -574,7 +576,6 @@ def _move(running, now, momentum):
     ((np.random.default_rng(7).normal(0, 1, (2, 6, 4, 4)), 3), {}), ((np.random.default_rng(7).normal(0, 1, (2, 6, 4)), 4), {})])
 def local_response_norm(input, size, alpha=1e-4, beta=0.75, k=1.0):
     """``x / (k + alpha * mean of x^2 over size neighbouring channels)^beta``."""
-    from ..graph.op import REGISTRY
     if input.ndim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.ndim} dimensions)".replace(" " * 25, " "))
     if input._numel == 0:
@@ -591,6 +592,5 @@ def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
     """``x / max(|x|_p, eps)`` along ``dim``."""
     r = input / input.norm(p, dim, keepdim=True).clamp_min(eps)
     if out is not None:
-        from .._tensor.inplace import set_out
         return set_out(out, r)
     return r

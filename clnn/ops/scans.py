@@ -13,6 +13,7 @@ from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import contiguous_strides, extents, wrap_dim
+from ..graph.op import REGISTRY
 from . import _scan_group
 from .selection import where
 from .views import embed_strided
@@ -329,7 +330,6 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
     d = wrap_dim(dim, len(input.shape))
     parts = [t for t in (prepend, input, append) if t is not None]
     if len(parts) > 1 and n:
-        from ..graph.op import REGISTRY
         input = REGISTRY["cat"].fn(parts, d)
     for _ in range(min(n, input.shape[d])):
         m = max(input.shape[d] - 1, 0)

@@ -5,7 +5,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
-from .._tensor.inplace import type_name
+from .._tensor.inplace import set_out, type_name
 from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.shape import extents, wrap_dim
@@ -192,7 +192,6 @@ def log_softmax(input, dim=None, dtype=None, _dtype=None, *, _stacklevel=3, out=
 
 
 def _into(out, r):
-    from .._tensor.inplace import set_out
     return set_out(out, r)
 
 

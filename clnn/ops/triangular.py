@@ -92,16 +92,19 @@ def places_of_triangle(row, col, offset, upper, kind=np.int64):
     return out
 
 
+def _triangle(name, row, col, offset, upper, dtype, device):
+    kind, device = _index_row(name, dtype, row, col), resolve(device)
+    return shared(device, (name, row, col, offset, kind), lambda: from_array(places_of_triangle(row, col, offset, upper, kind.np), device, kind))
+
+
 def tril_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
     """Row and column numbers (2, count) of the lower triangle of a ``row`` by ``col`` matrix."""
-    kind = _index_row("tril_indices", dtype, row, col)
-    return from_array(places_of_triangle(row, col, offset, False, kind.np), resolve(device), kind)
+    return _triangle("tril_indices", row, col, offset, False, dtype, device)
 
 
 def triu_indices(row, col, offset=0, *, dtype=dt.int64, device=None, layout=None):
     """Row and column numbers (2, count) of the upper triangle of a ``row`` by ``col`` matrix."""
-    kind = _index_row("triu_indices", dtype, row, col)
-    return from_array(places_of_triangle(row, col, offset, True, kind.np), resolve(device), kind)
+    return _triangle("triu_indices", row, col, offset, True, dtype, device)
 
 
 tril_indices = composite("tril_indices", method=False, samples=lambda: [((3, 4, 1), {})])(tril_indices)

@@ -9,7 +9,7 @@ from .._tensor.device import device as device_type
 from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast
 from .._tensor.grad_mode import state
-from .._tensor.inplace import type_name
+from .._tensor.inplace import apply_inplace, part_of_memory, put, refuse_overlap, type_name
 from .._tensor.interop import transfer
 from .._tensor.segments import is_shared, share_memory_
 from .._tensor.tensor import Tensor, make_view, view_of
@@ -541,7 +541,6 @@ Tensor.type = type_
 @composite("copy", complex=True, method=False)
 def copy_(self, src, non_blocking=False):
     """Overwrite with ``src`` (broadcast, converted, from any device)."""
-    from .._tensor.inplace import apply_inplace, part_of_memory, put, refuse_overlap
     if part_of_memory(self) and src.__class__ is Tensor and put(self, self.shape, self._strides, self._offset, self._numel, src):
         return self
     if not isinstance(src, Tensor):
