@@ -74,12 +74,9 @@ def flat_nonzero(x):
     if n == 0:
         return empty((0,), dt.int64, device)
     found = located(x) if len(x.shape) == 1 else None
-    if found is not None:
-        return found.select(0, 0)
-    found = _found(x, np.flatnonzero)
-    if found is not None:
-        return found[0]
-    return _positions(x, (n,)).reshape(-1)
+    if found is None:
+        found = _found(x, np.flatnonzero)
+    return _positions(x, (n,)).reshape(-1) if found is None else found[0]
 
 
 def _positions(x, shape):
