@@ -164,3 +164,25 @@ def test_what_is_not_zero(shape, dtype, device):
         for value in (2.0, clnn.ones(len(rows), *shape[1:])):
             written[rows] = value
             assert not len(rows) or (written[0] == float(written[0].max())).all() and np.array_equal(written[rows].numpy(), written.numpy()[rows.numpy()])
+
+
+@pytest.mark.parametrize("name", ["relu", "leaky_relu", "hardtanh", "relu6", "elu", "silu", "mish", "hardswish", "hardsigmoid", "selu", "celu"])
+def test_activations_in_place(name):
+    """They write where nobody keeps a history, and leave an entry on the tape where somebody does."""
+    fn, short = getattr(F, name), getattr(F, name + "_", None)
+    for turn in range(4):
+        x = clnn.tensor([[-2.0, -0.5, 0.0], [0.3, 1.5, 7.0]]) + turn
+        want, kept, same = fn(x), x.clone(), x.clone()
+        forms = [lambda t: fn(t, inplace=True), *[short] * (short is not None), *[lambda t: getattr(t, name + "_")()] * hasattr(x, name + "_")]
+        for form in forms:
+            t, view = x.clone(), None
+            view, before = t[0], t._version
+            assert form(t) is t and t._version == before + 1
+            assert t.tolist() == want.tolist() and view.tolist() == want[0].tolist() and kept.tolist() == x.tolist()
+            w = same.clone().requires_grad_()
+            form(w * 1).sum().backward()
+            v = same.clone().requires_grad_()
+            fn(v * 1).sum().backward()
+            assert w.grad.tolist() == v.grad.tolist()
+            with pytest.raises(RuntimeError, match="leaf Variable"):
+                form(v)

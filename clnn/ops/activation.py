@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
+from .._tensor.elementwise import overwritten
 from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.override import method_of
 from .._tensor.repeat import repeated_rule
@@ -16,6 +17,7 @@ from .._tensor.tensor import Tensor
 from ..core import dtype as dt
 from ..core.limits import check_fits, finfo
 from ..core.shape import wrap_dim
+from ..graph.op import REGISTRY
 from .selection import where
 
 NUMBERS = tuple(d for d in dt.REAL if d is not dt.bool_)
@@ -67,6 +69,8 @@ def _apply(fn, input, inplace, *rest):
     """Call ``fn``; in place, the input's value of before is what backward sees (``clone`` shares memory until a write)."""
     if not inplace:
         return fn(input, *rest)
+    if not rest and overwritten(fn.op.plain.swift, input, ()):
+        return input
     before = input if fn is _relu else input.clone()             # relu's gradient needs the result only
     return apply_inplace(input, fn(before, *rest), fn.op.name.lstrip("_"))
 
@@ -77,7 +81,12 @@ def _publish(name, fn, method=False, **fields):
     samples = fields.pop("samples", None) or (lambda: [((_POINTS,), {})])
     made = composite(name, method=method, torch=fields.pop("torch", f"nn.functional.{name}"), samples=samples, **fields)(fn)
     if "inplace" in params:
+        inner = REGISTRY.get(f"_{name}")
+        swift = inner.plain.swift if inner is not None and len(inner.params) == 1 else None
+
         def in_place(input, *args, **kwargs):
+            if swift is not None and not args and not kwargs and overwritten(swift, input, ()):
+                return input
             return made(input, *args, **kwargs, inplace=True)
         in_place.__name__ = name + "_"
         in_place.__doc__ = f"In-place form of :func:`{name}`."
