@@ -218,6 +218,8 @@ def multinomial(sequence, weights, count, replacement):
         ends = weights.cumsum(1, dtype=weights.dtype)
         ends /= ends[:, -1:]
         ends[:, -1] = 1
+        if ends.shape[1] * draws.size <= 1 << 16:               # counting the smaller ones takes less time than a search for each row
+            return (ends[:, None] < draws[:, :, None]).sum(2)
         return np.stack([np.searchsorted(row, u) for row, u in zip(ends, draws)])
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = weights / (-np.log1p(-sequence.doubles(weights.size))).reshape(weights.shape).astype(weights.dtype)
