@@ -164,3 +164,9 @@ def test_what_is_not_zero(shape, dtype, device):
         for value in (2.0, clnn.ones(len(rows), *shape[1:])):
             written[rows] = value
             assert not len(rows) or (written[0] == float(written[0].max())).all() and np.array_equal(written[rows].numpy(), written.numpy()[rows.numpy()])
+
+
+def test_a_fraction_may_come_first():
+    x = clnn.tensor([1, 2])
+    for c in (0.5, 1.5, 0.5, -2.5, 0.5):
+        assert clnn.rsub(x, c).tolist() == [c - 1, c - 2] and clnn.rsub(x.float(), c, alpha=2).tolist() == [c - 2, c - 4]
