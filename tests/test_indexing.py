@@ -598,18 +598,3 @@ def test_scattered_columns(shape):
     np.testing.assert_array_equal(X.scatter_reduce(-2, at, S, "amax").numpy(), largest)
     with pytest.raises(RuntimeError, match="out of bounds"):
         X.scatter_add(-2, at + shape[-2], S).sum().item()
-
-
-@pytest.mark.parametrize("value", (0.5, -100.0, 3))
-def test_fractions_beside_integers_leave_their_digits(value):
-    def masked(t):
-        found = []
-        for dtype in (t.int64, t.int32):
-            x = t.tensor([2**24 + 1, -3, 2**31 - 1], dtype=dtype)
-            written, by_tensor, view = x.clone(), x.clone(), x.clone()
-            written[x < 0] = value
-            by_tensor[x < 0] = t.tensor([value])[0]
-            view[1:].masked_fill_(view[1:] < 0, value)
-            found += [r.tolist() for r in (x.masked_fill(x < 0, value), x.masked_fill(x < 0, t.tensor(value)), written, by_tensor, view)]
-        return found
-    assert masked(clnn) == masked(torch)
