@@ -137,7 +137,7 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
         if input.shape[d] < edge_order + 1:
             raise RuntimeError("gradient expected each dimension size to be at least edge_order+1")
-    x = input if input.dtype.differentiable else input.float()
+    x = input if input.dtype.differentiable else input.to(dt.float_default())
     return tuple(_gradient(x, d, h, edge_order) for d, h in zip(dims, steps))
 
 

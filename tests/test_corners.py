@@ -358,8 +358,21 @@ def test_the_default_dtype_may_change_between_calls():
     x = clnn.arange(3)
     for row in (clnn.float32, clnn.float64, clnn.float32):
         clnn.set_default_dtype(row)
-        assert [t.dtype for t in (x / 2, x.sqrt(), x * 1.5, clnn.atan2(x, x), x.sigmoid())] == [row] * 5
+        assert [t.dtype for t in (x / 2, x.sqrt(), x * 1.5, clnn.atan2(x, x), x.sigmoid(), clnn.ldexp(x, x), clnn.gradient(x)[0])] == [row] * 7
+        assert clnn.logaddexp2(clnn.ones((), dtype=clnn.float16), x).dtype == clnn.logaddexp2(x, x.half()).dtype == clnn.float16
     clnn.set_default_dtype(clnn.float32)
+
+
+def test_integrals_of_no_samples_and_twice_backward():
+    """The former have the dtype of what they are of, and no history; the latter keep nothing that a second pass would lack."""
+    def seen(t):
+        x, n = t.ones(2, 3, requires_grad=True), t.ones(0, 3, dtype=t.int64)
+        for y in (t.trapezoid(x), t.cumulative_trapezoid(x, dim=0), t.trapezoid(x, t.arange(3.0))):
+            y.sum().backward()
+            y.sum().backward()
+        empty = t.trapezoid(x[:0], dim=0)
+        return x.grad.tolist(), empty.tolist(), empty.requires_grad, str(t.trapezoid(n, dim=0).dtype)[-5:], t.trapezoid(n).shape[0]
+    assert_same(seen)
 
 
 def _gradients_in_memory(t):

@@ -186,3 +186,24 @@ def test_activations_in_place(name):
             assert w.grad.tolist() == v.grad.tolist()
             with pytest.raises(RuntimeError, match="leaf Variable"):
                 form(v)
+
+
+def test_a_fraction_may_come_first():
+    x = clnn.tensor([1, 2])
+    for c in (0.5, 1.5, 0.5, -2.5, 0.5):
+        assert clnn.rsub(x, c).tolist() == [c - 1, c - 2] and clnn.rsub(x.float(), c, alpha=2).tolist() == [c - 2, c - 4]
+
+
+@pytest.mark.parametrize("value", (0.5, -100.0, 3))
+def test_fractions_beside_integers_leave_their_digits(value):
+    def masked(t):
+        found = []
+        for dtype in (t.int64, t.int32):
+            x = t.tensor([2**24 + 1, -3, 2**31 - 1], dtype=dtype)
+            written, by_tensor, view = x.clone(), x.clone(), x.clone()
+            written[x < 0] = value
+            by_tensor[x < 0] = t.tensor([value])[0]
+            view[1:].masked_fill_(view[1:] < 0, value)
+            found += [r.tolist() for r in (x.masked_fill(x < 0, value), x.masked_fill(x < 0, t.tensor(value)), written, by_tensor, view)]
+        return found
+    assert masked(clnn) == masked(pytest.importorskip("torch"))

@@ -552,6 +552,8 @@ def _assign_mask(base, indices, value):
             return False
     else:
         check_written(value, base.dtype)
+    if base.dtype.category == dt.INT:
+        value = as_whole(value, base.dtype)
     for _ in range(rest):
         mask = mask.unsqueeze(-1)
     result = REGISTRY["where"].fn(mask, value, base)
@@ -561,6 +563,11 @@ def _assign_mask(base, indices, value):
         result = result.to(base.dtype)
     apply_inplace(base, result, "index_put")
     return True
+
+
+def as_whole(value, dtype):
+    """What integers of ``dtype`` hold of a number or tensor: a choice between a fraction and them would make floats of all, and large ones lose digits."""
+    return value.to(dtype) if isinstance(value, Tensor) else int(value.real)
 
 
 def tracked(*tensors):

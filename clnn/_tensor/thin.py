@@ -150,7 +150,7 @@ def _told(r, operands, tensors, sources):
         return None                                             # what it does with other tensors, nobody knows
     got = Thinned()
     got.op, got.expr, got.compute, got.result, got.places, got.shape, got.numel = op, node.expr, node.compute, r.dtype, places, r.shape, r._numel
-    got.alike = all([t._dense and t.shape == r.shape for t in tensors]) and all([p.__class__ in (tuple, int, float) for p in places])
+    got.alike = operands[0] is tensors[0] and all([t._dense and t.shape == r.shape for t in tensors]) and all([p.__class__ in (tuple, int, float) for p in places])
     got.tracked, got.label = r._rg, ""
     operands = [operands[p[0]] if p.__class__ is tuple else p for p in places]
     if r._rg:

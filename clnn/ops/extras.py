@@ -1,8 +1,6 @@
 """Less common Tensor operators: number theory, Bessel, shape changes in place, and other rarely used names."""
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
@@ -37,14 +35,8 @@ def ldexp(input, other):
     if not isinstance(other, Tensor):
         raise TypeError(f"ldexp(): argument 'other' (position 2) must be Tensor, not {type(other).__name__}")
     if other.dtype.category < dt.FLOAT:
-        other = other.to(input.dtype if input.dtype.is_floating_point else dt.float32)
+        other = other.to(input.dtype if input.dtype.is_floating_point else dt.float_default())
     return input * REGISTRY["exp2"].fn(other)
-
-
-@composite("logaddexp2", repeat="ready small")
-def logaddexp2(input, other):
-    """``log2(2 ** input + 2 ** other)``."""
-    return REGISTRY["logaddexp"].fn(input * math.log(2), other * math.log(2)) / math.log(2)
 
 
 i0 = elementwise("i0", "input", "clnn_i0(input)", result="float", vjp=dict(input=lambda g, input: g * _i1(input)),

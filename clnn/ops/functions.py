@@ -166,6 +166,9 @@ heaviside.op.grad_name = UNDERIVED
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",
                         result="float", numpy=np.logaddexp, inplace=False, complex="c_logaddexp(input, other)",
                         vjp=dict(input=lambda g, input, other: g / (1 + (other - input).exp()), other=lambda g, input, other: g / (1 + (input - other).exp())))
+logaddexp2 = elementwise("logaddexp2", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp2(-fabs(input - other))) / log((ACC)2))",
+                         result="float", numpy=np.logaddexp2, inplace=False,
+                         vjp=dict(input=lambda g, input, other: g / (1 + (other - input).exp2()), other=lambda g, input, other: g / (1 + (input - other).exp2())))
 
 
 def _log(x):

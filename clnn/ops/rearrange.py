@@ -116,11 +116,10 @@ def rot90(input, k=1, dims=(0, 1)):
 def _roll(input, shifts, dims):
     """Each dimension is two pieces that change places."""
     r = input
-    for s, d in zip(shifts, dims):
+    for s, d in zip(shifts, dims) if input._numel else ():
         size = input.shape[d]
-        s = s % size if size else 0
-        if s:
-            r = _cat([r.narrow(d, size - s, s), r.narrow(d, 0, size - s)], d, (s, size - s), r.dtype)
+        s = s % size
+        r = _cat([r.narrow(d, size - s, s), r.narrow(d, 0, size - s)], d, (s, size - s), r.dtype) if s else r.contiguous()
     return r.clone() if r is input else r
 
 

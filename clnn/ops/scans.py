@@ -15,6 +15,8 @@ from ..core import dtype as dt
 from ..core.shape import contiguous_strides, extents, wrap_dim
 from ..graph.op import REGISTRY
 from . import _scan_group
+from .arithmetic import lasting
+from .creation import zeros
 from .selection import where
 from .views import embed_strided
 
@@ -348,6 +350,8 @@ def trapezoid(y, x=None, *, dx=None, dim=-1):
     """Integral of samples ``y`` along ``dim`` by the trapezoidal rule, at points ``x`` or ``dx`` apart."""
     d = wrap_dim(dim, len(y.shape))
     _one_each("trapezoid", y, x, d)
+    if not y.shape[d]:
+        return zeros([n for i, n in enumerate(y.shape) if i != d], dtype=y.dtype, device=y.device)      # of its dtype, and without a history
     terms = _trapezoids(y, x, 1 if dx is None else dx, d)
     return terms.sum(d)
 
@@ -371,11 +375,11 @@ def _trapezoids(y, x, dx, d):
     m = max(y.shape[d] - 1, 0)
     pairs = _slice(y, d, 0, m) + _slice(y, d, min(1, y.shape[d]), m)
     if x is None:
-        return pairs * (dx / 2.0)
+        return lasting(pairs * (dx / 2.0))
     if len(x.shape) == 1 and len(y.shape) > 1:
         shape = [1] * len(y.shape)
         shape[d] = x.shape[0]
         x = x.reshape(shape)
     elif len(x.shape) < len(y.shape):
         x = x.reshape((*[1] * (len(y.shape) - len(x.shape)), *x.shape))
-    return pairs * diff(x, 1, d) / 2.0
+    return lasting(pairs * diff(x, 1, d) / 2.0)

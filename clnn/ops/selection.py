@@ -8,6 +8,7 @@ from .._tensor import formats
 from .._tensor.dispatch import plain, record_briefly, record_in_layout
 from .._tensor.foreign import NoStrides
 from .._tensor.grad_mode import state
+from .._tensor.indexing import as_whole
 from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
@@ -66,6 +67,8 @@ def masked_fill(input, mask, value):
     if isinstance(value, Tensor) and value.dtype.is_complex and not input.dtype.is_complex:
         value = value.item()                                    # may have no imaginary part
     check_fits(value, input.dtype)
+    if input.dtype.category == dt.INT:
+        value = as_whole(value, input.dtype)
     r = _where(mask, value, input).contiguous()                  # in rows, as PyTorch's
     return r if r.dtype is input.dtype else r.to(input.dtype)
 

@@ -139,8 +139,9 @@ _copy_contiguous = contiguous
 def contiguous(input, memory_format=None):          # noqa: F811
     """The tensor itself when its elements lie in row-major order (or that of ``memory_format``), else a copy that does."""
     if memory_format is not None and memory_format is not contiguous_format:
-        strides = formats.strides_of(memory_format, input.shape)
-        return input if formats.follows(input, memory_format) else clone_in(input, strides)
+        kept = memory_format is preserve_format and formats.follows(input, memory_format)      # refused only where there is something to arrange
+        strides = None if kept else formats.strides_of(memory_format, input.shape)
+        return input if kept or formats.follows(input, memory_format) else clone_in(input, strides)
     return input if input._dense or input.is_contiguous() else _copy_contiguous(input)
 
 
@@ -487,6 +488,8 @@ def to(self, *args, **kwargs):
     if row is not None and row is not r.dtype:
         r = cast(r, row)
     form = kwargs.get("memory_format")
+    if form is not None and r is self and not force and form is (formats.suggested(r) or contiguous_format):
+        return r                                                # a transposed one is of the format that it suggests, too
     if form is not None and form is not preserve_format and r._strides != (strides := formats.strides_of(form, r.shape)):
         return clone_in(r, strides)
     return r.clone() if force and r is self else r

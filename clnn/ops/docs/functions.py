@@ -82,7 +82,7 @@ explain("heaviside", "The step function: 0 for x < 0, 1 for x > 0, and ``values`
         "clnn.heaviside(clnn.tensor([-1., 0., 2.]), clnn.tensor([0.5, 0.5, 0.5]))", "tensor([0.0000, 0.5000, 1.0000])")
 explain("logaddexp", "``ln(exp(input) + exp(other))``, without overflow.",
         "clnn.logaddexp(clnn.tensor([0., 100.]), clnn.tensor([0., 100.]))", "tensor([  0.6931, 100.6931])")
-explain("logaddexp2", "Computed without overflow.",
+explain("logaddexp2", "``log2(2 ** input + 2 ** other)``, without overflow.",
         "clnn.logaddexp2(clnn.tensor([0., 100.]), clnn.tensor([0., 100.]))", "tensor([  1., 101.])")
 explain("xlogy", "``input * ln(other)``, and 0 where ``input`` is 0 (unless ``other`` is NaN).",
         "clnn.xlogy(clnn.tensor([0., 2.]), clnn.tensor([0., 1.]))", "tensor([0., 0.])")
