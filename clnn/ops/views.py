@@ -13,6 +13,7 @@ from .._tensor.inplace import apply_inplace, part_of_memory, put, refuse_overlap
 from .._tensor.interop import transfer
 from .._tensor.segments import is_shared, share_memory_
 from .._tensor.tensor import Tensor, make_view, view_of
+from .._tensor.worded import refuse
 from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.config import config
@@ -183,7 +184,11 @@ def _inverse(dims, rank):
 def permute(input, *dims, **named):
     """Dimensions in another order."""
     dims = with_list(dims, named) if named else dims
-    return _permute(input, _numbers(dims, "permute", "dims"))
+    try:
+        return _permute(input, _numbers(dims, "permute", "dims"))
+    except TypeError:
+        refuse("permute", (input, *dims), named, True)
+        raise
 
 
 Tensor.permute = permute
@@ -263,11 +268,21 @@ _expand.op.grad_name = "ExpandBackward0"
 def expand(input, *size, implicit=False, **named):
     """Dimensions of size 1 repeated without a copy; -1 keeps a size."""
     size = with_list(size, named) if named else size
-    return _expand(input, _numbers(size, "expand", "size"))
+    try:
+        return _expand(input, _numbers(size, "expand", "size"))
+    except TypeError:
+        refuse("expand", (input, *size), named, True)
+        raise
 
 
-Tensor.expand = expand
-Tensor.expand_as = lambda self, other: expand(self, other.shape)
+def expand_as(self, other):
+    """``expand`` to the shape of ``other``."""
+    if not isinstance(other, Tensor):
+        refuse("expand_as", (self, other), None, True)
+    return expand(self, other.shape)
+
+
+Tensor.expand, Tensor.expand_as = expand, expand_as
 
 
 @composite("broadcast_to", complex=True, seen=True)
@@ -513,7 +528,16 @@ Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: 
 Tensor.pin_memory = lambda self, device=None: self
 Tensor.is_pinned = lambda self: False
 Tensor.share_memory_, Tensor.is_shared = share_memory_, is_shared
-Tensor.type_as = lambda self, other: self.to(other)
+
+
+def type_as(self, other):
+    """In the dtype of ``other``, and on its device."""
+    if not isinstance(other, Tensor):
+        refuse("type_as", (self, other), None, True)
+    return self.to(other)
+
+
+Tensor.type_as = type_as
 
 
 def type_(self, dtype=None, non_blocking=False):
@@ -544,6 +568,7 @@ def copy_(self, src, non_blocking=False):
     if part_of_memory(self) and src.__class__ is Tensor and put(self, self.shape, self._strides, self._offset, self._numel, src):
         return self
     if not isinstance(src, Tensor):
+        refuse("copy_", (self, src), None, True)                # a list or an array; numbers go on
         src = creation.tensor(src, device=self._storage.device)
     refuse_overlap(self, (src,))
     if src._storage.device is not self._storage.device:
