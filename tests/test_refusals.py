@@ -403,6 +403,21 @@ def test_words_of_wrong_calls():
     assert clnn.ones(2, 3).add(clnn.ones(3), alpha=2).sum() == 18           # what fits is not looked at
 
 
+@pytest.mark.parametrize("make", [lambda t: t.ones(2, 3), lambda t: t.nn.Linear(3, 2)], ids=["tensor", "module"])
+def test_forms_of_to(make):
+    """Which arguments ``to`` takes, and what it says of others: a name that it does not know is no more passed over."""
+    def outcome(call, t):
+        try:
+            got = eval(f"v.to({call})", {"torch": t, "v": make(t), "y": t.ones(2, dtype=t.float64)})
+            return str(got.weight.dtype if isinstance(got, t.nn.Module) else got.dtype).rpartition(".")[2]
+        except Exception as error:
+            return type(error).__name__, str(error).replace("clnn", "torch")
+    for call in """foo=1 tensor=y other=y [1] 'cpu',foo=1 torch.float64,'cpu' torch.float64,torch.float32 'cpu','cpu' y,torch.float32 dtype='float64' device=1.5 copy=1
+            non_blocking=1 memory_format=1 'cpu',True torch.float64,dtype=torch.float32 layout=torch.strided float torch.float64,True 'cpu',torch.float64,True,False
+            y,copy=True y,True dtype=float 'cpu',torch.float64,non_blocking=True None,torch.float64 device=None,dtype=None torch.float64,copy=True""".split():
+        assert outcome(call, clnn) == outcome(call, torch), call
+
+
 def test_old_order_still_warns():
     x = clnn.ones(2)
     with pytest.warns(UserWarning, match="deprecated"):

@@ -186,6 +186,9 @@ index_add_: int dim, Tensor index, Tensor source, *, Number alpha=1
 index_fill_: int dim, Tensor index, Tensor value | int dim, Tensor index, Number value
 index_copy_: int dim, Tensor index, Tensor source
 new_zeros new_ones new_empty: ints size, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None
+to: device device=None, dtype dtype=None, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
+    | dtype dtype, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
+    | Tensor tensor, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
 new_full: ints size, Number fill_value, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None
 """
 

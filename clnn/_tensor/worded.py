@@ -87,8 +87,7 @@ def said(value) -> str:
     """The name of a value's class as errors print it: classes of libraries written in C have a module's name."""
     cls = type(value)
     if cls.__module__.partition(".")[0] == "clnn":
-        return {"dtype": f"{config.spoken}.dtype", "device": f"{config.spoken}.device", "Size": f"{config.spoken}.Size",
-                "Generator": f"{config.spoken}._C.Generator"}.get(cls.__name__, cls.__name__)
+        return f"{config.spoken}.{'_C.' * (cls.__name__ == 'Generator')}{cls.__name__}" if cls.__name__ in (*_OWN, "Size") else cls.__name__
     return cls.__name__ if cls.__flags__ & 1 << 9 or cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
 
@@ -133,7 +132,9 @@ def _fits(p, value, name):
         return p.length != "" and isinstance(value, int) and not isinstance(value, bool)
     if kind == "Tensors":
         return isinstance(value, (tuple, list))
-    return isinstance(value, (str, int, device) if kind == "device" else dtype) if kind in ("dtype", "device") else type(value).__name__ == kind
+    if kind == "device":
+        return isinstance(value, (str, int, device)) and not isinstance(value, bool)
+    return isinstance(value, dtype) or isinstance(value, type) and value in (float, int, bool, complex) if kind == "dtype" else type(value).__name__ == kind
 
 
 # -- one signature ---------------------------------------------------------------------------------------------------------------------
@@ -243,7 +244,7 @@ def words(name, method, args, kwargs):
     plausible = [i for i, form in enumerate(known) if sum([p.default is None for p in form]) <= given <= len(form)]
     if len(plausible) == 1:
         return found[plausible[0]]
-    got = ", ".join([*map(said, args), *[f"{k}={said(v)}" for k, v in reversed(kwargs.items())]])
+    got = ", ".join([*map(said, args), *[f"{k}={said(v)}" for k, v in reversed(kwargs.items())]]) + ", " * (not args and bool(kwargs))
     text = f"{name}() received an invalid combination of arguments - got ({got}), but expected "
     if len(known) == 1:
         return text + _text(known[0])

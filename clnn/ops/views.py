@@ -475,30 +475,42 @@ def _move(input, device, home):
 _move.op.grad_name = "ToCopyBackward0"
 
 
+_TAKEN: set = set()         # kinds of arguments of ``to`` that fit
+
+
 def to(self, *args, **kwargs):
     """Another dtype and/or device: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(other)``; the tensor itself if nothing changes."""
     if len(args) == 1 and not kwargs and (args[0].__class__ is str or args[0].__class__ is device_type):
         target = resolve(args[0])
         return self if target is self._storage.device else _move(self, target, self._storage.device)
     dtype, dev, force = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
-    for i, a in enumerate(args):
-        if isinstance(a, Tensor):
-            dtype, dev = a.dtype, a._home
-        elif isinstance(a, dt.dtype) or a in (float, int, bool, complex):
-            dtype = a
-        elif isinstance(a, bool):
-            force = a if i == len(args) - 1 and i >= 2 else force
-        elif a is not None:
-            dev = a
-    r = self
-    row = dt.as_dtype(dtype)
-    if dev is not None:
-        target = resolve(dev)
-        if target is not self._storage.device:
-            if row is not None and row is not r.dtype and (not row.needs_fp64 or self._storage.device.has_fp64) \
-                    and row.itemsize <= r.dtype.itemsize:
-                r = cast(r, row)
-            r = _move(r, target, self._storage.device)
+    if kwargs or len(args) > 1:
+        kinds = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+        if kinds not in _TAKEN:
+            refuse("to", (self, *args), kwargs, True)
+            _TAKEN.add(kinds)
+        if "tensor" in kwargs:
+            args = (kwargs["tensor"],)
+    try:
+        for i, a in enumerate(args):
+            if isinstance(a, Tensor):
+                dtype, dev = a.dtype, a._home
+            elif isinstance(a, dt.dtype) or a in (float, int, bool, complex):
+                dtype = a
+            elif isinstance(a, bool):
+                force = a if i == len(args) - 1 and i >= 2 else force
+            elif a is not None:
+                dev = a
+        r, row = self, dt.as_dtype(dtype)
+        target = self._storage.device if dev is None else resolve(dev)
+    except (TypeError, ValueError):
+        refuse("to", (self, *args), kwargs, True)
+        raise
+    if target is not self._storage.device:
+        if row is not None and row is not r.dtype and (not row.needs_fp64 or self._storage.device.has_fp64) \
+                and row.itemsize <= r.dtype.itemsize:
+            r = cast(r, row)
+        r = _move(r, target, self._storage.device)
     if row is not None and row is not r.dtype:
         r = cast(r, row)
     form = kwargs.get("memory_format")
