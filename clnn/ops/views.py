@@ -489,8 +489,7 @@ def to(self, *args, **kwargs):
         if kinds not in _TAKEN:
             refuse("to", (self, *args), kwargs, True)
             _TAKEN.add(kinds)
-        if "tensor" in kwargs:
-            args = (kwargs["tensor"],)
+        args = (kwargs["tensor"],) if "tensor" in kwargs else args
     try:
         for i, a in enumerate(args):
             if isinstance(a, Tensor):
@@ -507,8 +506,7 @@ def to(self, *args, **kwargs):
         refuse("to", (self, *args), kwargs, True)
         raise
     if target is not self._storage.device:
-        if row is not None and row is not r.dtype and (not row.needs_fp64 or self._storage.device.has_fp64) \
-                and row.itemsize <= r.dtype.itemsize:
+        if row is not None and row is not r.dtype and (not row.needs_fp64 or self._storage.device.has_fp64) and row.itemsize <= r.dtype.itemsize:
             r = cast(r, row)
         r = _move(r, target, self._storage.device)
     if row is not None and row is not r.dtype:
