@@ -4,21 +4,25 @@ The methods by which a tensor becomes a Python value are other ones while such a
 """
 from __future__ import annotations
 
+import builtins
 import dis
 import functools
 import os
 import sys
 import threading
 
+import clnn
+
 from ._dynamo_exc import Unsupported, UserError, UserErrorType
 from ._tensor.tensor import Tensor
 from .compiler import _here
+from .core import dtype as dt
 from .utils._pytree import tree_map
 
 _FOLDER = os.path.dirname(__file__) + os.sep
 _lock = threading.Lock()
 _running = 0            # calls of such functions under way in all threads
-_plain = {name: getattr(Tensor, name) for name in ("__bool__", "__repr__", "__float__", "__int__", "item", "backward")}
+_plain = {name: getattr(Tensor, name) for name in ("__bool__", "__repr__", "__float__", "__int__", "item", "backward", "tolist", "allclose", "equal")}
 
 
 def _steps(frame):
@@ -61,11 +65,15 @@ def _bool(self):
     return _plain["__bool__"](self)
 
 
+def _no_text():
+    return _unsupported("repr() on tensor", "Tensor repr requires actual runtime values which are not available during tracing.",
+                        "It may be possible to write Dynamo tracing rules for this code.")
+
+
 def _repr(self, **kwargs):
     frame = sys._getframe(1)
     if _here.full and not frame.f_code.co_filename.startswith(_FOLDER) and _steps(frame)[0].startswith("CALL"):
-        raise _unsupported("repr() on tensor", "Tensor repr requires actual runtime values which are not available during tracing.",
-                           "It may be possible to write Dynamo tracing rules for this code.")
+        raise _no_text()
     return _plain["__repr__"](self, **kwargs)
 
 
@@ -140,7 +148,43 @@ def _number(name):
     return number
 
 
-_OTHER = {"__bool__": _bool, "__repr__": _repr, "item": _number("item"), "backward": _backward}
+def _asked():
+    """Whether the program's own code calls, within such a function, what called this."""
+    return _here.full and not sys._getframe(2).f_code.co_filename.startswith(_FOLDER)
+
+
+def _tolist(self):
+    if _asked() and self.dtype.category > dt.INT:
+        raise _unsupported("Tensor.tolist() with non-integer tensor", "Dynamo currently does not support tracing `tolist()` on non-integer tensors.",
+                           "Ensure the input tensor to `tolist()` is an integer type (e.g., int8, int16, int32, int64).")
+    return _plain["tolist"](self)
+
+
+def _print(*values, **kwargs):
+    if _asked():
+        if any(isinstance(v, Tensor) for v in values):
+            raise _no_text()
+        kinds = [type(v).__name__ for v in values]
+        raise _unsupported("Failed to trace builtin operator", f"Dynamo does not know how to trace builtin operator `print` with argument types {kinds} "
+                           f"(has_kwargs {bool(kwargs)})", f"Avoid calling builtin `print` with argument types {kinds}. Consider using an equivalent "
+                           "alternative function/method to `print`.")
+    return _FUNCTIONS[0][2](*values, **kwargs)
+
+
+def _compares(name, method):
+    def compare(*args, **kwargs):
+        if _asked():
+            raise _unsupported("Data dependent operator", f"Operator `aten.{name}.default` has a non-Tensor output whose value is dependent on the data of Tensor "
+                               "inputs.", "Consider wrapping the operator into a PyTorch-understood custom operator (see "
+                               "https://pytorch.org/tutorials/advanced/custom_ops_landing_page.html)")
+        return method(*args, **kwargs)
+    return functools.wraps(method)(compare)
+
+
+_OTHER = {"__bool__": _bool, "__repr__": _repr, "item": _number("item"), "backward": _backward, "tolist": _tolist,
+          **{name: _compares(name, _plain[name]) for name in ("allclose", "equal")}}
+# The same in modules: (module, name, what it is, what it is while such a function runs).
+_FUNCTIONS = [(builtins, "print", print, _print), *[(clnn, name, getattr(clnn, name), _compares(name, getattr(clnn, name))) for name in ("allclose", "equal")]]
 
 
 def _change(step):
@@ -150,6 +194,9 @@ def _change(step):
         if not before or not _running:
             for name, method in (_OTHER if _running else _plain).items():
                 setattr(Tensor, name, method)
+            for module, name, plain, other in _FUNCTIONS:
+                if getattr(module, name) is (plain if _running else other):         # a program may have put its own there
+                    setattr(module, name, other if _running else plain)
 
 
 def _told(value):

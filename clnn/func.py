@@ -289,8 +289,13 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         raise RuntimeError("jvp(f, primals, tangents): Expected primals and tangents to have the same python structure. For example, if primals is a tuple of "
                            f"3 tensors, tangents also must be. Got primals with structure {tree_flatten(primals)[1]} and tangents with structure "
                            f"{tree_flatten(tangents)[1]}")
+    for what, values in (("primals", tree_leaves(primals)), ("tangents", given)):
+        if not values:
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to contain at least one Tensor.")
+        if other := [type(v) for v in values if not isinstance(v, Tensor)]:
+            raise RuntimeError(f"jvp(f, primals, tangents): Expected {what} to only contain Tensors, got {other[0]}")
     for p, t in zip(tree_leaves(primals), given):
-        if isinstance(p, Tensor) and not p.dtype.differentiable:
+        if not p.dtype.differentiable:
             raise ValueError(f"Expected primal to be floating point or complex, but got: {p.dtype}")
         if not t.dtype.differentiable:
             raise ValueError(f"Expected tangent to be floating point or complex, but got: {t.dtype}")

@@ -533,6 +533,23 @@ def _printed(x):
     return x
 
 
+def _said(x):
+    print("here", x.shape)
+    return x
+
+
+def _close(x):
+    return x if clnn.allclose(x, x) else x + 1
+
+
+def _equal(x):
+    return x if x.equal(x) else x + 1
+
+
+def _listed(x):
+    return x + len(x.tolist())
+
+
 def _broken(x):
     clnn._dynamo.graph_break()
     return x
@@ -545,13 +562,15 @@ def _backward(x):
 
 @pytest.mark.parametrize("f, kind, words", [(_branch, "Unsupported", "Data-dependent branching"), (_loop, "Unsupported", "Data-dependent branching"),
                          (_item, "UserError", "zuf0 > 0.0"), (_inverted, "UserError", "Could not guard on data-dependent expression zuf0"),
-                         (_printed, "Unsupported", "repr"), (_broken, "Unsupported", "User-inserted graph break"), (_backward, "Unsupported", "backward")])
+                         (_printed, "Unsupported", "repr"), (_said, "Unsupported", "builtin operator `print` with argument types .'str', 'Size'"),
+                         (_close, "Unsupported", "aten.allclose"), (_equal, "Unsupported", "aten.equal"), (_listed, "Unsupported", "tolist"),
+                         (_broken, "Unsupported", "User-inserted graph break"), (_backward, "Unsupported", "backward")])
 def test_fullgraph_refuses_what_depends_on_values(f, kind, words):
     compiled = clnn.compile(f, fullgraph=True)
     for _ in range(4):
         with pytest.raises(getattr(clnn._dynamo.exc, kind), match=words):
             compiled(clnn.ones(3))
-    assert bool(clnn.ones(1)) and "1." in repr(clnn.ones(1))            # elsewhere a tensor is what it was
+    assert bool(clnn.ones(1)) and "1." in repr(clnn.ones(1)) and print() is None and clnn.equal(clnn.ones(1), clnn.ones(1))            # elsewhere a tensor is what it was
 
 
 @pytest.mark.filterwarnings("ignore:clnn.compile")
@@ -566,6 +585,10 @@ def test_fullgraph_takes_what_does_not_branch_on_values():
 
 
 def test_fullgraph_with_a_backend_refuses_branches_on_values():
-    compiled = clnn.compile(_branch, fullgraph=True, backend=lambda graph, inputs: graph)
+    def backend(graph, inputs):
+        print("compiling", len(inputs))                                     # a backend is no part of the graph
+        return graph
+    assert clnn.compile(lambda x: x + 1, fullgraph=True, backend=backend)(clnn.ones(2)).tolist() == [2, 2]
+    compiled = clnn.compile(_branch, fullgraph=True, backend=backend)
     with pytest.warns(UserWarning, match="no graph"), pytest.raises(clnn._dynamo.exc.Unsupported):
         compiled(clnn.ones(3))

@@ -478,6 +478,13 @@ def test_what_programs_hear():
     assert list(refused(clnn)) == list(refused(torch))
 
 
+@pytest.mark.parametrize("primals, tangents, words", [((), (), "primals to contain at least one"), ((1.0,), (1.0,), "primals to only contain Tensors, got"),
+                                                      ((clnn.ones(2),), (1.0,), "tangents to only contain Tensors, got <class 'float'>")])
+def test_jvp_of_what_is_no_tensor(primals, tangents, words):
+    with pytest.raises(RuntimeError, match=words):
+        clnn.func.jvp(clnn.sin, primals, tangents)
+
+
 # -- documentation -----------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", ["clnn._vmap.mapping", "clnn._rearrange", "clnn.utils.checkpoint", "clnn.summary_", "clnn.profiler.profiler", "clnn.profiler.ranges",

@@ -1,4 +1,5 @@
 """Dtypes that losses and searches take together, ranges of arguments, and what they raise, as PyTorch."""
+import numpy as np
 import pytest
 from scenarios import torch
 
@@ -379,3 +380,45 @@ def test_layers_of_impossible_sizes():
         alike(lambda t: getattr(t.nn, f"Conv{nd}d")(2, 4, 0)(x(t)), lambda t: getattr(t.nn, f"ConvTranspose{nd}d")(2, 4, 0)(x(t)),
               lambda t: getattr(t.nn.functional, f"conv_transpose{nd}d")(x(t), t.ones((2, 4) + (3,) * nd), padding="same"),
               lambda t: getattr(t.nn, f"AdaptiveAvgPool{nd}d")(None)(x(t)), lambda t: getattr(t.nn, f"AdaptiveMaxPool{nd}d")(None)(x(t)))
+
+
+def test_words_of_wrong_calls():
+    """The first error of a call in PyTorch's words, whole: signatures with what does not match, counted as the program wrote it, as a function or a method."""
+    def words(call, t):
+        with pytest.raises(TypeError) as caught:
+            eval(call, {"torch": t, "F": t.nn.functional, "x": t.ones(2, 3), "i": t.arange(3), "np": np})
+        return str(caught.value).replace("clnn", "torch")
+    calls = """torch.add(1) torch.add(x) torch.mul(x) torch.mul(x,x,x,x) torch.div(x) torch.pow(2,3) torch.pow(x,'a') torch.matmul(x,1) torch.bmm(x)
+        torch.exp([1]) torch.tanh(np.zeros(3)) torch.sum(x,'a') torch.sum(x,0,keepdim=1) x.sum('a') x.sum((1.0,)) x.mean(True)
+        x.mean(dim=1,keepdim='a') torch.prod(x,(0,1)) torch.std(x,1.0) torch.max(x,1.5) x.any('a') x.any(1.5) torch.sum(x,0,keepdim=None)
+        torch.argmax(x,1,keepdim=None) torch.logsumexp(x,dim=None) torch.median(x,dim=None) torch.aminmax(x,dim=(0,1)) x.cumsum('a') x.cumsum()
+        torch.sort(x,'a') torch.topk(x,1.5) torch.zeros('a') torch.ones([2,'a']) torch.empty([None]) torch.randn(1.5) torch.cat()
+        torch.cat([x,x],dim=1.5) torch.stack([x,x],'a') torch.transpose(x,0) x.transpose('a',1) x.view('a') x.view(2,'a') x.view((2,3.5))
+        x.reshape(2,1.5) x.permute('a') x.expand(2,None) x.repeat('a') x.unsqueeze() x.squeeze('a') x.add('a') x.add_('a') x.mul_('a') x.add_()
+        x.masked_fill(x>1,'a') x.masked_fill_(x>1,None) x.copy_([1]) x.expand_as(1) x.type_as(1) x.clamp_('a') x.gather(0) torch.gather(x,i,0)
+        F.linear(x) F.linear(x,1) F.conv2d(x) F.conv2d(x,1) F.pad(x,(1,1.5)) F.one_hot(i,1.5) F.cosine_similarity(x,x,dim='a') torch.clamp(x,'a')
+        torch.where(1,x,x)""".split()
+    for call in calls:
+        assert words(call, clnn) == words(call, torch), call
+    assert clnn.ones(2, 3).add(clnn.ones(3), alpha=2).sum() == 18           # what fits is not looked at
+
+
+@pytest.mark.parametrize("make", [lambda t: t.ones(2, 3), lambda t: t.nn.Linear(3, 2)], ids=["tensor", "module"])
+def test_forms_of_to(make):
+    """Which arguments ``to`` takes, and what it says of others: a name that it does not know is no more passed over."""
+    def outcome(call, t):
+        try:
+            got = eval(f"v.to({call})", {"torch": t, "v": make(t), "y": t.ones(2, dtype=t.float64)})
+            return str(got.weight.dtype if isinstance(got, t.nn.Module) else got.dtype).rpartition(".")[2]
+        except Exception as error:
+            return type(error).__name__, str(error).replace("clnn", "torch")
+    for call in """foo=1 tensor=y other=y [1] 'cpu',foo=1 torch.float64,'cpu' torch.float64,torch.float32 'cpu','cpu' y,torch.float32 dtype='float64' device=1.5 copy=1
+            non_blocking=1 memory_format=1 'cpu',True torch.float64,dtype=torch.float32 layout=torch.strided float torch.float64,True 'cpu',torch.float64,True,False
+            y,copy=True y,True dtype=float 'cpu',torch.float64,non_blocking=True None,torch.float64 device=None,dtype=None torch.float64,copy=True""".split():
+        assert outcome(call, clnn) == outcome(call, torch), call
+
+
+def test_old_order_still_warns():
+    x = clnn.ones(2)
+    with pytest.warns(UserWarning, match="deprecated"):
+        assert clnn.add(x, 2, x).tolist() == [3.0, 3.0]

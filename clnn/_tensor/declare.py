@@ -33,6 +33,7 @@ from .shown import labelled
 from .splice import spliced
 from .tensor import Tensor, make_view
 from .thin import Thin
+from .worded import refuse
 
 
 class Entry(Op):
@@ -265,11 +266,9 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
             got = late(op.fn, args, kwargs)
             if got is not NotImplemented:
                 return got
-            if isinstance(exc, AttributeError):
-                no_tensor(op.name, params, args, kwargs, exc)
-                raise
-            given = in_old_order(op, old, args) if old else None
+            given = in_old_order(op, old, args) if old and exc.__class__ is not AttributeError else None
             if given is None:
+                unlike(op, params, args, kwargs, exc)
                 raise
             r, target = body(**given), kwargs.get("out")
         except NoStrides as refused:
@@ -296,6 +295,13 @@ def with_list(args, kwargs):
         if name in kwargs:
             args = (*args, kwargs.pop(name))
     return args
+
+
+def unlike(op, params, args, kwargs, exc):
+    """Raise TypeError in PyTorch's words when the call that failed with ``exc`` is not what the operator takes."""
+    refuse(op.name, args, kwargs)
+    if isinstance(exc, AttributeError):
+        no_tensor(op.name, params, args, kwargs, exc)
 
 
 def no_tensor(called, params, args, kwargs, exc):
@@ -386,7 +392,11 @@ def _kernel_call(op, body, params, bind, variadic):
             if got is not NotImplemented:
                 return got
         target = kwargs.pop("out", None) if kwargs else None
-        values = bind(args, kwargs)
+        try:
+            values = bind(args, kwargs)
+        except TypeError:
+            refuse(op.name, args, kwargs)
+            raise
         if real_only and dt.complex_in_use:
             _refuse_complex(op, values)
         if op.autocast and state.autocast is not None:
@@ -402,8 +412,7 @@ def _kernel_call(op, body, params, bind, variadic):
             r = late(op.fn, args, kwargs)
             if r is not NotImplemented:
                 return r
-            if isinstance(exc, AttributeError):
-                no_tensor(op.name, params, args, kwargs, exc)
+            unlike(op, params, args, kwargs, exc)
             raise
         except NoStrides as refused:
             state.grad, grad = prev, False
@@ -466,8 +475,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
             except (AttributeError, TypeError) as exc:
                 r = late(op.fn, args, kwargs)
                 if r is NotImplemented:
-                    if isinstance(exc, AttributeError):
-                        no_tensor(op.name, params, args, kwargs, exc)
+                    unlike(op, params, args, kwargs, exc)
                     raise
                 return r
             except NoStrides as refused:

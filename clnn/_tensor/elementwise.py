@@ -13,12 +13,14 @@ from .inplace import set_out, type_name
 from .override import answers, late
 from .refusals import EXACT, TENSORS, in_words, same_dtype, takes_out
 from .tensor import Tensor
+from .worded import absent, refuse
 
 
 def taken_over(fn, args, kwargs=None):
     """While an error is handled: what an argument that takes functions over answers (see :func:`late`); else the error goes on."""
     got = late(fn, args, kwargs)
     if got is NotImplemented:
+        refuse(fn.__name__, args, kwargs)
         raise                                                   # noqa: PLE0704
     return got
 
@@ -32,6 +34,7 @@ def _delivered(op, out, r, inputs):
 
 def _wrong(op, *args):
     name = op.name.lstrip("_")
+    refuse(op.name, args)
     if TENSORS.get(name) == 2 or not any(isinstance(a, (int, float, complex)) for a in args):
         at = next(i for i, a in enumerate(args) if not isinstance(a, Tensor))
         return TypeError(f"{name}(): argument '{op.params[at]}' (position {at + 1}) must be Tensor, not {type(args[at]).__name__}")
@@ -112,6 +115,8 @@ def unary(op):
                 return got
             raise _wrong(op, input) from None
         if got is None:
+            if not isinstance(input, Tensor):                   # an array has a dtype, too
+                raise _wrong(op, input)
             if input.dtype.index < 0:
                 r = without_kernels(op.name, (input,))
                 return r if out is None else set_out(out, r)
@@ -233,13 +238,17 @@ def binary(op):
 
     def named(*args, out=None, **kwargs):
         if kwargs:
-            full = list(args) + [None] * (2 - len(args))
+            full = list(args) + [absent] * (2 - len(args))
             for k, v in kwargs.items():
                 if k not in names or names[k] < len(args):
                     raise TypeError(f"{op.name}() got an unexpected keyword argument {k!r}")
                 full[names[k]] = v
             return call(full[0], full[1], out)
-        return call(*args, out=out)
+        try:
+            return call(*args, out=out)
+        except TypeError:                                       # of too few or too many, too
+            refuse(op.name, args)
+            raise
     named.fast, named.swift = call, swift
     return named
 

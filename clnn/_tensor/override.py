@@ -291,6 +291,7 @@ def method_of(fn):
     if method is None:
         method = _twinned(fn)
         method.__module__, method.__qualname__ = "clnn", f"Tensor.{fn.__name__}"
+        method.__code__ = fn.__code__.replace(co_qualname=method.__qualname__)          # errors count arguments as the program wrote them (see worded)
     return method
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 
 from ..core import dtype as dt
@@ -242,29 +243,45 @@ _FLAGS = frozenset("""keepdim descending largest stable ceil_mode count_include_
                       scale_grad_by_freq log_target log_input zero_infinity swap return_inverse return_counts out_int32 train training""".split())
 _COUNTS = frozenset("padding_idx ignore_index groups decimals".split())         # and integers for, but neither fractions nor these
 _NO_COUNT = (float, bool, str)
+_NONE = type(None)
+# What a dimension that is given must not be: where PyTorch has a form without one, None does not stand for that.
+_DIMS = dict.fromkeys("prod median nanmedian".split(), ("int", None, (_NONE,))) | dict(logsumexp=("tuple of ints", None, (_NONE,)), aminmax=("int", None, (tuple, list)))
 
 
-def _typed(body):
-    """(position, name, whether True and False are asked for) of those parameters of ``body``."""
-    return tuple([(at, p, p in _FLAGS) for at, p in enumerate(parameter_names(body)) if p in _FLAGS or p in _COUNTS])
+def _refused(name, param, body):
+    """(what the argument has to be, the only class or None, classes that it must not be) of a parameter; None where that is not looked at."""
+    if param in _FLAGS:
+        optional = inspect.signature(body).parameters[param].default is None
+        return "bool", (bool, _NONE) if optional else (bool,), ()
+    if param in _COUNTS:
+        return "int", None, _NO_COUNT
+    if param == "dim" and name in _DIMS:
+        return _DIMS[name]
+    return None
+
+
+def _typed(name, body):
+    """(position, name, what it has to be, only classes, other classes) of those parameters of ``body``."""
+    rows = [(at, p, _refused(name, p, body)) for at, p in enumerate(parameter_names(body))]
+    return tuple([(at, p, *row) for at, p, row in rows if row is not None])
 
 
 def _check_types(name, typed, args, kwargs):
-    for at, param, flag in typed:
+    for at, param, what, only, never in typed:
         if at < len(args):
             value = args[at]
         elif param in kwargs:
             value = kwargs[param]
         else:
             continue
-        if value.__class__ is not bool and value is not None if flag else value.__class__ in _NO_COUNT:
-            raise TypeError(f"{name.lstrip('_')}(): argument '{param}' must be {'bool' if flag else 'int'}, not {type(value).__name__}")
+        if value.__class__ not in only if only is not None else value.__class__ in never:
+            raise TypeError(f"{name.lstrip('_')}(): argument '{param}' must be {what}, not {type(value).__name__}")
 
 
 def guarded(name, body, seldom=False):
     """The body of the operator ``name``, which refuses what the table does before it computes. It goes below what repeats calls, which asks no body.
     ``seldom``: it is repeated, so that what its arguments are can be looked at, too."""
-    less, count, waiting, typed = REFUSED.get(name), TENSORS.get(name, 0), name in DEPRECATED, _typed(body) if seldom else ()
+    less, count, waiting, typed = REFUSED.get(name), TENSORS.get(name, 0), name in DEPRECATED, _typed(name, body) if seldom else ()
     if not less and not count and not waiting and not typed:
         return body
 

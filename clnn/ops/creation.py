@@ -17,6 +17,7 @@ from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
 from .._tensor.interop import from_array, in_order, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
+from .._tensor.worded import said
 from ..core import dtype as dt
 from ..core.layout import strided
 from ..core.limits import check_fits, iinfo, no_room
@@ -36,6 +37,7 @@ _HOST = 1 << 14         # float ranges of up to so many elements are made on the
 
 def as_size(size) -> Size:
     """A shape from ``f(2, 3)``, ``f((2, 3))`` or ``f(Size)``."""
+    given = size
     if len(size) == 1:
         if isinstance(size[0], (tuple, list)):
             size = size[0]
@@ -51,12 +53,20 @@ def as_size(size) -> Size:
             raise TypeError
         got = Size(index(s) for s in size)
     except TypeError:
-        bad = next(((i, s) for i, s in enumerate(size) if s.__class__ is bool or getattr(s, "ndim", 0) or not hasattr(s, "__index__")), (0, size))
-        raise TypeError(f"a size must be a tuple of ints, but found element of type {type(bad[1]).__name__} at pos {bad[0]}") from None
+        raise TypeError(no_size(sys._getframe(1).f_code.co_name, size, given)) from None
     for s in got:
         if s < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {s}: {list(got)}")
     return got
+
+
+def no_size(called, size, given) -> str:
+    """What is wrong with the arguments ``given`` of a function that takes a size."""
+    at, bad = next(((i, s) for i, s in enumerate(size) if s.__class__ is bool or getattr(s, "ndim", 0) or not hasattr(s, "__index__")), (0, size))
+    if at:
+        return f"{called}(): argument 'size' failed to unpack the object at pos {at + 1} with error \"type must be tuple of ints,but got {said(bad)}\""
+    found = f", not {said(bad)}" if size is given else f", but found element of type {said(bad)} at pos 0"
+    return f"{called}(): argument 'size' (position 1) must be tuple of ints{found}"
 
 
 def sizes(name, size) -> Size:
@@ -126,7 +136,8 @@ def unwritten(t):
 
 def _done(t, requires_grad):
     if requires_grad:
-        flag("tensor", "requires_grad", requires_grad)
+        if requires_grad is not True:
+            flag(sys._getframe(1).f_code.co_name, "requires_grad", requires_grad)
         if not t.dtype.differentiable:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True

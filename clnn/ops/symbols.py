@@ -47,7 +47,8 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
                 return fn(*_as_arrays(symbol, from_array(other, self._storage.device), self))
             return NotImplemented
     names = _NAMES.get(symbol, (f"__{symbol}__", f"__r{symbol}__"))      # classes that take functions over know them by these
-    forward.__name__, backward.__name__ = names
+    for method, called in zip((forward, backward), names):
+        method.__name__, method.__qualname__ = called, f"Tensor.{called}"
     forward.symbol = backward.symbol = True
     setattr(Tensor, f"__{symbol}__", forward)
     if reflected:

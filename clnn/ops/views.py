@@ -13,6 +13,7 @@ from .._tensor.inplace import apply_inplace, part_of_memory, put, refuse_overlap
 from .._tensor.interop import transfer
 from .._tensor.segments import is_shared, share_memory_
 from .._tensor.tensor import Tensor, make_view, view_of
+from .._tensor.worded import refuse
 from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.config import config
@@ -184,7 +185,11 @@ def _inverse(dims, rank):
 def permute(input, *dims, **named):
     """Dimensions in another order."""
     dims = with_list(dims, named) if named else dims
-    return _permute(input, _numbers(dims, "permute", "dims"))
+    try:
+        return _permute(input, _numbers(dims, "permute", "dims"))
+    except TypeError:
+        refuse("permute", (input, *dims), named, True)
+        raise
 
 
 Tensor.permute = permute
@@ -264,11 +269,21 @@ _expand.op.grad_name = "ExpandBackward0"
 def expand(input, *size, implicit=False, **named):
     """Dimensions of size 1 repeated without a copy; -1 keeps a size."""
     size = with_list(size, named) if named else size
-    return _expand(input, _numbers(size, "expand", "size"))
+    try:
+        return _expand(input, _numbers(size, "expand", "size"))
+    except TypeError:
+        refuse("expand", (input, *size), named, True)
+        raise
 
 
-Tensor.expand = expand
-Tensor.expand_as = lambda self, other: expand(self, other.shape)
+def expand_as(self, other):
+    """``expand`` to the shape of ``other``."""
+    if not isinstance(other, Tensor):
+        refuse("expand_as", (self, other), None, True)
+    return expand(self, other.shape)
+
+
+Tensor.expand, Tensor.expand_as = expand, expand_as
 
 
 @composite("broadcast_to", complex=True, seen=True)
@@ -461,30 +476,40 @@ def _move(input, device, home):
 _move.op.grad_name = "ToCopyBackward0"
 
 
+_TAKEN: set = set()         # kinds of arguments of ``to`` that fit
+
+
 def to(self, *args, **kwargs):
     """Another dtype and/or device: ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(other)``; the tensor itself if nothing changes."""
     if len(args) == 1 and not kwargs and (args[0].__class__ is str or args[0].__class__ is device_type):
         target = resolve(args[0])
         return self if target is self._storage.device else _move(self, target, self._storage.device)
     dtype, dev, force = kwargs.get("dtype"), kwargs.get("device"), kwargs.get("copy", False)
-    for i, a in enumerate(args):
-        if isinstance(a, Tensor):
-            dtype, dev = a.dtype, a._home
-        elif isinstance(a, dt.dtype) or a in (float, int, bool, complex):
-            dtype = a
-        elif isinstance(a, bool):
-            force = a if i == len(args) - 1 and i >= 2 else force
-        elif a is not None:
-            dev = a
-    r = self
-    row = dt.as_dtype(dtype)
-    if dev is not None:
-        target = resolve(dev)
-        if target is not self._storage.device:
-            if row is not None and row is not r.dtype and (not row.needs_fp64 or self._storage.device.has_fp64) \
-                    and row.itemsize <= r.dtype.itemsize:
-                r = cast(r, row)
-            r = _move(r, target, self._storage.device)
+    if kwargs or len(args) > 1:
+        kinds = (*map(type, args), *kwargs, *map(type, kwargs.values()))
+        if kinds not in _TAKEN:
+            refuse("to", (self, *args), kwargs, True)
+            _TAKEN.add(kinds)
+        args = (kwargs["tensor"],) if "tensor" in kwargs else args
+    try:
+        for i, a in enumerate(args):
+            if isinstance(a, Tensor):
+                dtype, dev = a.dtype, a._home
+            elif isinstance(a, dt.dtype) or a in (float, int, bool, complex):
+                dtype = a
+            elif isinstance(a, bool):
+                force = a if i == len(args) - 1 and i >= 2 else force
+            elif a is not None:
+                dev = a
+        r, row = self, dt.as_dtype(dtype)
+        target = self._storage.device if dev is None else resolve(dev)
+    except (TypeError, ValueError):
+        refuse("to", (self, *args), kwargs, True)
+        raise
+    if target is not self._storage.device:
+        if row is not None and row is not r.dtype and (not row.needs_fp64 or self._storage.device.has_fp64) and row.itemsize <= r.dtype.itemsize:
+            r = cast(r, row)
+        r = _move(r, target, self._storage.device)
     if row is not None and row is not r.dtype:
         r = cast(r, row)
     form = kwargs.get("memory_format")
@@ -516,7 +541,16 @@ Tensor.cuda = lambda self, device=None, non_blocking=False, memory_format=None: 
 Tensor.pin_memory = lambda self, device=None: self
 Tensor.is_pinned = lambda self: False
 Tensor.share_memory_, Tensor.is_shared = share_memory_, is_shared
-Tensor.type_as = lambda self, other: self.to(other)
+
+
+def type_as(self, other):
+    """In the dtype of ``other``, and on its device."""
+    if not isinstance(other, Tensor):
+        refuse("type_as", (self, other), None, True)
+    return self.to(other)
+
+
+Tensor.type_as = type_as
 
 
 def type_(self, dtype=None, non_blocking=False):
@@ -547,6 +581,7 @@ def copy_(self, src, non_blocking=False):
     if part_of_memory(self) and src.__class__ is Tensor and put(self, self.shape, self._strides, self._offset, self._numel, src):
         return self
     if not isinstance(src, Tensor):
+        refuse("copy_", (self, src), None, True)                # a list or an array; numbers go on
         src = creation.tensor(src, device=self._storage.device)
     refuse_overlap(self, (src,))
     if src._storage.device is not self._storage.device:

@@ -4,27 +4,32 @@ import warnings
 import clnn
 from clnn.__future__ import _flags
 from clnn._tensor.tensor import Tensor
+from clnn._tensor.worded import refuse
 from clnn.core.config import config
+from clnn.core.dtype import as_dtype
 from clnn.nn.modules._hooks import changes
 from clnn.nn.parameter import Parameter, is_lazy
 from clnn.utils import swap_tensors
 
 
-def _parse_to(*args, device=None, dtype=None, non_blocking=False, memory_format=None):
+def _parse_to(*args, **kwargs):
     """The forms of ``to``: (device, dtype, non_blocking), (dtype, non_blocking), (tensor, non_blocking)."""
-    rest = list(args)
+    refuse("to", (None, *args), kwargs, True)
+    rest, given = list(args), kwargs.get
+    device, dtype, other = given("device"), given("dtype"), given("tensor")
     if rest and isinstance(rest[0], Tensor):
         other = rest.pop(0)
-        device, dtype = other.device, other.dtype
-    elif rest and isinstance(rest[0], clnn.dtype):
+    elif rest and (isinstance(rest[0], clnn.dtype) or rest[0] in (float, int, bool, complex)):
         dtype = rest.pop(0)
     elif rest:
         device = rest.pop(0)
-        if rest and (rest[0] is None or isinstance(rest[0], clnn.dtype)):
+        if rest and (rest[0] is None or isinstance(rest[0], clnn.dtype) or rest[0] in (float, int, bool, complex)):
             dtype = rest.pop(0)
-    if rest:
-        non_blocking = rest.pop(0)
-    return None if device is None else clnn.device(device), dtype, bool(non_blocking), memory_format
+    if "copy" in kwargs or len(rest) > 1:
+        raise RuntimeError(".to() does not accept copy argument")
+    if other is not None:
+        device, dtype = other.device, other.dtype
+    return None if device is None else clnn.device(device), as_dtype(dtype), bool(rest[0] if rest else given("non_blocking")), given("memory_format")
 
 
 class ConvertMixin:
@@ -81,8 +86,6 @@ class ConvertMixin:
             clnn.float16
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
-        if dtype is not None and not isinstance(dtype, clnn.dtype):
-            raise TypeError(f"to() received an invalid combination of arguments: dtype must be a clnn.dtype, not {type(dtype).__name__}")
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
         if dtype is not None and dtype.is_complex:
