@@ -1,6 +1,6 @@
 """Floor 4: every operator is declared here, one file per family. Importing this package fills ``REGISTRY``."""
 from . import docs  # noqa: F401,I001  (first: declarations take their texts from it)
-from . import arithmetic, selection, functions, creation, views, reductions, matmul, conv, assign  # noqa: F401,I001
+from . import arithmetic, selection, functions, creation, views, moves, reductions, matmul, conv, assign  # noqa: F401,I001
 from . import activation, softmax, loss, criteria, ctc, distance, pooling, normalization, attention  # noqa: F401
 from . import complexes  # noqa: F401
 from . import extremes, linalg, norms, matrix_norms, products, random, dropout, scans  # noqa: F401
