@@ -52,14 +52,25 @@ def _ours(recording):
             lazy.births = before
 
 
-def _live_storages(device):
-    return [o for o in gc.get_objects() if type(o) is Storage and o.device is device]
+def _alive(*classes):
+    """All objects of just these classes. A large program has millions of others, so each is looked at as briefly as can be."""
+    kinds = frozenset(classes)
+    return [o for o in gc.get_objects() if type(o) in kinds]
+
+
+def _of(device, storages):
+    return [st for st in storages if type(st) is Storage and st.device is device]
+
+
+def _kinds_of(cls):
+    """``cls`` and all classes derived from it."""
+    return {cls}.union(*map(_kinds_of, type.__subclasses__(cls)))
 
 
 def _gradients_of_leaves(inputs):
     """Every leaf but the ``inputs``, with the gradient that it has; references do not keep either."""
     given = set(map(id, inputs))
-    leaves = [o for o in gc.get_objects() if issubclass(type(o), Tensor) and o._rg and o._grad_fn is None and id(o) not in given]
+    leaves = [o for o in _alive(*_kinds_of(Tensor)) if o._rg and o._grad_fn is None and id(o) not in given]
     return [(weakref.ref(t), None if t._grad is None else weakref.ref(t._grad)) for t in leaves]
 
 
@@ -118,23 +129,25 @@ class Captured:
         """Compute what is pending, and give each storage memory of its own; (reference to a storage, id of its buffer) of each."""
         for t in self.inputs:
             t._storage.buffer()
-        for st in [o for o in gc.get_objects() if type(o) in (Mirrored, Unsent)]:
+        storages = _alive(Storage, Mirrored, Unsent)
+        for st in [st for st in storages if type(st) is not Storage]:
             st.buffer()                                            # what no array looks at any more, or the host alone had, is a storage like others
-        for st in _live_storages(device):
+        storages = _of(device, storages)
+        for st in storages:
             if st.node is not None:
                 st.buffer()
-        self._separate(device, made)
+        self._separate(device, storages, made)
         self.addresses = [t._storage.buf.int_ptr for t in self.inputs]
-        before = [(weakref.ref(st), st.buf) for st in _live_storages(device) if st.buf is not None]
+        before = [(weakref.ref(st), st.buf) for st in storages if st.buf is not None]
         held.clear()
         held.update({id(buf): buf for _, buf in before})
         return [(ref, id(buf)) for ref, buf in before]
 
     @staticmethod
-    def _separate(device, shared):
+    def _separate(device, storages, shared):
         """Storages that share a buffer by value get their own, so that each has a home that only it writes. ``shared``: addresses of what stays as it is."""
         seen = set(map(id, constants.values()))
-        for st in _live_storages(device):
+        for st in storages:
             if st.buf is None:
                 continue
             if id(st.buf) in seen and st.buf.int_ptr not in shared:
@@ -144,7 +157,7 @@ class Captured:
     @staticmethod
     def _settle(device, homes):
         """Compute what is pending, and bring values that moved back to where they lived before."""
-        for st in _live_storages(device):
+        for st in _of(device, _alive(Storage)):
             if st.node is not None:
                 st.buffer()
         for ref, home in homes:

@@ -41,7 +41,7 @@ def run(lib, f, arrays, mask, inner, **kind):
     return [out.detach().numpy()] + [t.grad.numpy() for t in leaves]
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", CASES)
 def test_equals_torch(name):
     torch = pytest.importorskip("torch")
@@ -72,7 +72,7 @@ def gpu(monkeypatch):
     return taken
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ON_GPUS)
 def test_on_gpus(gpu, monkeypatch, name):
     torch = pytest.importorskip("torch")

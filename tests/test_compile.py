@@ -560,6 +560,7 @@ def _backward(x):
     return x
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("f, kind, words", [(_branch, "Unsupported", "Data-dependent branching"), (_loop, "Unsupported", "Data-dependent branching"),
                          (_item, "UserError", "zuf0 > 0.0"), (_inverted, "UserError", "Could not guard on data-dependent expression zuf0"),
                          (_printed, "Unsupported", "repr"), (_said, "Unsupported", "builtin operator `print` with argument types .'str', 'Size'"),

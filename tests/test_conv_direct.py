@@ -48,6 +48,7 @@ def direct(monkeypatch):
     params.changed()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("case", CASES)
 def test_sizes(dev, direct, case):  # noqa: F811
     convolve(dev, dt.float32, *CASES[case], bias=True, epilogue="relu" if "phases" in case else "")

@@ -42,7 +42,7 @@ def test_planes(dev, case, planned):  # noqa: F811
     assert are_planes(planned) or not dev.is_cpu
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16], ids=str)
 def test_planes_of_other_dtypes(dev, T, planned):  # noqa: F811
     if T.needs_fp64 and not dev.has_fp64:

@@ -22,7 +22,7 @@ def near(got, want, tolerance=2e-6):
 
 
 # Single factors, several passes, primes (Bluestein), lengths in two steps of which one is a lonely row on CPUs.
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [1, 2, 7, 17, 60, 97, 256, 384, 691, 1000, 1031])
 def test_lengths(n):
     x = numbers(3, n)
@@ -36,7 +36,7 @@ def test_lengths(n):
     near(clnn.fft.fft(clnn.tensor(x.real.copy())), np.fft.fft(x.real))
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [12, 34])
 @pytest.mark.parametrize("inner", [16, 17, 33, 300])
 def test_sequences_side_by_side(n, inner):
@@ -111,7 +111,7 @@ def test_double():
     assert clnn.autograd.gradcheck(lambda a: clnn.fft.irfft(clnn.fft.fft(a), n=7), t) and clnn.autograd.gradgradcheck(lambda a: clnn.fft.fft(a).abs(), t)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("norm", [None, "forward", "ortho"])
 def test_norms_and_gradients(norm):
     for name in ("fft", "ifft", "irfft", "hfft"):

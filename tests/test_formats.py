@@ -139,7 +139,7 @@ def _seen(t, case):
     return tuple(r.stride()), r.is_contiguous(), r.is_contiguous(memory_format=t.channels_last), values
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("case", CASES)
 def test_strides(case):
     assert _seen(clnn, case) == _seen(torch, case)

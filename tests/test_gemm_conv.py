@@ -95,7 +95,7 @@ def test_layouts(dev, size):
         product(dev, dt.float32, *size, ta, tb)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("options", [dict(batch=3), dict(batch=(2, 3)), dict(bias="n"), dict(bias="m"), dict(bias="n", epilogue="relu"),
                                      dict(epilogue="exp(v)", alpha=0.1), dict(alpha=0.5, beta=2.0)], ids=str)
 def test_options(dev, options):
@@ -142,7 +142,7 @@ def test_a_vector_does_not_spread_infinities(dev):
     np.testing.assert_array_equal(get(dev, buf, (40,), dt.float32), np.full(40, np.inf, "f"))
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16, dt.int32, dt.int64, dt.int8, dt.uint8], ids=str)
 def test_dtypes(dev, T):
     if T.needs_fp64 and not dev.has_fp64:
@@ -176,7 +176,7 @@ def test_any_strides(dev, strides):
     close(get(dev, buf, (M, N), dt.float32), A.astype(float) @ B, dt.float32)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 def test_gpu_gemm(gpu):
     for size in SIZES:
         product(gpu, dt.float32, *size, True, False)
@@ -186,7 +186,7 @@ def test_gpu_gemm(gpu):
     product(gpu, dt.int8, 33, 70, 45, out=dt.int32)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 def test_gpu_gemm_in_wide_loads(gpu, monkeypatch):
     """Operands at multiples of 16 bytes, along K and across it; sizes that fill blocks, and that do not."""
     monkeypatch.setitem(globals(), "PAD", 16)
@@ -200,6 +200,7 @@ def test_gpu_gemm_in_wide_loads(gpu, monkeypatch):
     assert all(p.even for p in _gemm._plans.values())
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("tile", [*_gemm_gpu.TILES, *_gemm_gpu.SINGLE])
 def test_tiles_of_gpus(tile, monkeypatch):
     """Each by name, wider and higher ones, full and ragged, in wide loads and element by element, of a whole K and of parts."""
@@ -384,7 +385,7 @@ def test_depthwise(dev, case):
     convolve(dev, dt.float32, *DEPTHWISE[case], bias=True, epilogue="relu" if case == "bands" else "")
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("T", [dt.float64, dt.float16, dt.bfloat16], ids=str)
 def test_conv_dtypes(dev, T):
     if T.needs_fp64 and not dev.has_fp64:
@@ -419,13 +420,14 @@ def test_conv_epilogue_on_scalars(dev):
     close(get(dev, out, y.shape, dt.float32), np.tanh(y), dt.float32)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 def test_gpu_conv(gpu):
     for case in ("3x3", "stride 2", "groups, uneven", "1d", "3d", "1x1", "padding over kernel"):
         convolve(gpu, dt.float32, *CONVS[case], bias=True, epilogue="relu")
     convolve(gpu, dt.bfloat16, *CONVS["groups, uneven"])
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("gpu", [64], indirect=True)
 @pytest.mark.parametrize("T", [dt.float32, dt.float64, dt.float16], ids=str)
 def test_gpu_conv_in_parts(gpu, monkeypatch, T):
@@ -484,6 +486,7 @@ def test_splits_fill_units():
     assert choice(64, 50176, 576, 64)[0][3] <= 64
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("case", [*DEPTHWISE, *DEPTHWISE_ITEMS])
 def test_gpu_depthwise(gpu, case):
     x, w, *geometry = ({**DEPTHWISE, **DEPTHWISE_ITEMS})[case]
@@ -491,6 +494,7 @@ def test_gpu_depthwise(gpu, case):
     assert {type(plan) for plan in _conv._plans.values()} == {_conv_depthwise.DepthwiseItems, _conv_depthwise.DepthwiseItemsWeight}
 
 
+@pytest.mark.share(2)
 def test_gpu_depthwise_rows(gpu, monkeypatch):
     """Several rows per work-item, as sizes that fill a GPU have them, in other dtypes; sums of a weight gradient in one share and in many."""
     for units in (0.01, 64):

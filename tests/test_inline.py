@@ -187,7 +187,7 @@ def test_threads_that_train_and_replay(side, switching):
                 weight.grad = None
         return weight.tolist()
     expected = [train(seed) for seed in range(4)]
-    for _ in range(4):
+    for _ in range(2):
         found = {}
         run_in_threads(lambda seed: found.__setitem__(seed, train(seed)))
         assert [found[seed] for seed in range(4)] == expected

@@ -104,7 +104,7 @@ def test_status():
     assert clnn.linalg.inv_ex(clnn.tensor(BROKEN)).inverse[1].isnan().all()
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [19, 70, 140])          # vectors and a part; on a GPU the host's; in global memory, or the host's where columns are few
 def test_larger_matrices(n):
     """Values and gradients, batches that broadcast, matrices that stand as columns, float64."""
@@ -284,7 +284,7 @@ def _results(a, b, s):
     return [v.detach().numpy() for v in found]
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", [(70, 70), (2, 37, 50), (50, 37), (2, 2, 20, 20), (0, 3, 3), (2, 0, 3), (1, 1)], ids=str)
 @pytest.mark.parametrize("dtype", ["float32", "complex64", "float64"])
 def test_with_and_without_scipy(shape, dtype, monkeypatch):
@@ -347,6 +347,7 @@ def test_least_squares_of_low_rank():
             np.testing.assert_allclose(x.numpy(), y.numpy(), atol=1e-6)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("n", [3, 4, 5, 15, 16, 17, 33, 100, 128, 129, 200, 255, 256, 257])
 def test_factors_of_each_size(n):
     """Four columns at a time, what is left of them one by one, and from some size on in other memory."""

@@ -195,15 +195,19 @@ def test_nothing_is_kept(name):
         clnn.synchronize()
         gc.collect()
         return sys.getallocatedblocks()
-    many(80)
     names = (None, True, False, (), 0, 1)
-    blocks, counts = [many(300)], []
-    for _ in range(6):                  # what is kept by a call grows in every round; what a thread of an earlier test makes, in some
-        counts.append([sys.getrefcount(x) for x in names])
-        blocks.append(many(300))
-        grown = [sys.getrefcount(x) - n for x, n in zip(names, counts[-1])]
-        if blocks[-1] - blocks[-2] < 100 and all(abs(n) < 100 for n in grown):
-            return
+    gc.freeze()                         # what other tests left would be looked through each time
+    try:
+        many(80)
+        blocks, counts = [many(300)], []
+        for _ in range(6):              # what is kept by a call grows in every round; what a thread of an earlier test makes, in some
+            counts.append([sys.getrefcount(x) for x in names])
+            blocks.append(many(300))
+            grown = [sys.getrefcount(x) - n for x, n in zip(names, counts[-1])]
+            if blocks[-1] - blocks[-2] < 100 and all(abs(n) < 100 for n in grown):
+                return
+    finally:
+        gc.unfreeze()
     raise AssertionError(f"blocks of memory are not given back: {blocks}, references {counts}")
 
 

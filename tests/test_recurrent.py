@@ -11,7 +11,7 @@ from clnn.runtime.device import default_device
 torch = pytest.importorskip("torch")
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name, kind", [("LSTM", dict(bidirectional=True)), ("LSTM", dict(num_layers=2, bias=False)), ("GRU", dict(bidirectional=True)),
                                         ("RNN", dict(nonlinearity="relu")), ("RNN", dict(bidirectional=True))])
 def test_layer_equals_torch(name, kind):
@@ -53,7 +53,7 @@ def gpu(monkeypatch):
 
 
 # units of the device (few: several sequences to a group), registers for weights
-@pytest.mark.share(3, both=True)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name, H, units, holds, kind", [("LSTM", 9, 4, 32, dict(bidirectional=True)), ("LSTM", 100, 999, 128, {}),
                                                          ("GRU", 45, 4, 0, dict(num_layers=2)), ("GRU", 16, 999, 64, dict(bias=False)),
                                                          ("RNN", 70, 3, 16, dict(nonlinearity="relu")), ("RNN", 6, 999, 64, {})])

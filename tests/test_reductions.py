@@ -41,7 +41,7 @@ def check(text, *arrays, rtol=1e-5, atol=1e-6, later=None):
 SHAPES = [(3, 4), (5, 300), (300, 5), (2, 70000), (70000, 3), (4, 130, 17)]
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8, np.float16, np.bool_], ids=lambda d: d.__name__)
 def test_shapes_and_dtypes(shape, dtype, later):
@@ -98,7 +98,7 @@ def test_zero_dimensional(text):
     check("x." + text, np.array(3.0, F4))
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("shape, d", [((2, 1500), 1), ((1500, 3), 0), ((1500, 40), 0), ((70000,), 0), ((3, 1025, 2), 1), ((300000,), 0)], ids=str)
 def test_long_scans(shape, d, later):
     a = R.uniform(0.5, 1.5, shape)
@@ -139,7 +139,7 @@ max(0, True)[0]|amax()|amax(0)|amin((0, 1))|aminmax()[0]|aminmax(dim=1)[1]|prod(
 var(unbiased=False)|mean(0)|sum((0, 1))""".replace("\n", "|")
 
 
-@pytest.mark.share(3, both=True)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("text", GRADIENTS.split("|"))
 def test_first_and_second_derivatives(text):
     a = R.standard_normal((3, 5))
@@ -224,7 +224,7 @@ EINSUM = [("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("bij,bjk->b
 LINALG += [(f"T.einsum('{eq}', {', '.join('xyz'[:len(ops)])})", *(rnd(*s) for s in ops)) for eq, *ops in EINSUM]
 
 
-@pytest.mark.share(3, both=True)
+@pytest.mark.share(3)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", LINALG, ids=lambda c: c[0])
 def test_linear_algebra(case):

@@ -47,7 +47,7 @@ def convolution(x, w):
     return sum(np.einsum("nchw,oc->nohw", wide[:, :, i:i + H, j:j + W], w[:, :, i, j].astype(np.float64)) for i in range(3) for j in range(3))
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("O", [48, 5], ids=["Winograd", "few channels"])
 def test_convolutions(layout, O):
     x, w, g = draw(2, 36, 12, 14), draw(O, 36, 3, 3), draw(2, O, 12, 14)
@@ -61,7 +61,7 @@ def test_convolutions(layout, O):
     np.testing.assert_allclose(weight.grad.numpy(), expected, atol=1e-3)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("causal", [False, True])
 def test_attention(layout, causal):
     q, k, v, g = (draw(1, 2, n, 32) for n in (40, 41, 41, 40))
@@ -98,7 +98,7 @@ def test_recurrent_layers(layout):
         np.testing.assert_allclose(p.grad.numpy(), expected, atol=2e-5)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 def test_factors_in_blocks(layout):
     a, b = draw(220, 220), draw(220, 130)
     s = a @ a.T / 220 + np.eye(220, dtype=np.float32)

@@ -50,7 +50,7 @@ UNSURE = {"s.isnan()", "s.any()", "torch.zeros_like(s)", "torch.empty_like(s)", 
           "s.detach()", "h.transpose(0,0)", "s+c", "s-c", "torch.cat([s,c])", "h.sum(1)", "h+h"}         # no gradient, or another order or number of stored elements
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_as_torch(text):
     got, mine, want, theirs = both(text)
@@ -203,7 +203,7 @@ def test_wrong_places_are_reported():
 
 
 # -- products of many shapes ------------------------------------------------------------------------------------------------------------
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bfloat16", "complex64"])
 def test_products_of_all_widths(dtype):
     rng = np.random.default_rng(3)

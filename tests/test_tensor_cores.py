@@ -71,7 +71,7 @@ def product(dev, T, M, N, K, ta=False, tb=False, batch=1, at=0, out=None, bias="
     assert np.abs(got.astype(np.float64) - want).max() / scale < TOLERANCE[out.name], (T, M, N, K, ta, tb)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("T", _gemm_tensor.KINDS, ids=str)
 def test_layouts(dev, T):
     """Whole vectors and single elements, along K or across, blocks that are full, ragged or nearly empty."""
@@ -111,7 +111,7 @@ def test_several_warps(dev, monkeypatch):
             product(dev, dt.bfloat16, 72, 40, 80, turned, turned)
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("T, block, layouts", [(dt.float16, "16x16", "kx xk"), (dt.float32, "16x16", "kx xk"), (dt.int8, "16x16", "kk"), (dt.bfloat16, "16x16", "kk"),
                                                (dt.float16, "warps", "xx"), (dt.float32, "warps", "kx"), (dt.float16, "wide", "xx")], ids=str)
 def test_copies_of_16_bytes(dev, monkeypatch, T, block, layouts):
@@ -156,6 +156,7 @@ def test_any_strides(dev, strides):
     assert np.abs(got - A @ B).max() < 1e-4
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("case", ["groups, uneven", "1x1", "1x1, many pixels", "stride 2", "taps that meet nothing"])
 @pytest.mark.parametrize("how", ["mask", "places, split"])
 @pytest.mark.parametrize("last", [False, True])
@@ -198,7 +199,7 @@ def attention(dev, monkeypatch):
     return launched
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("name", ATTENTION)
 def test_attention(attention, dev, monkeypatch, name):
     """Results and gradients against PyTorch in double precision on the same 16-bit operands."""
@@ -294,6 +295,7 @@ def by_warpgroups(dev, T, M, N, K, fast="kk", at=0, bias=False, tolerance=None):
     return [p for p in _gemm._plans.values() if p.problem.K == K][-1].kernel.name
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("T", _gemm_warpgroup.KINDS, ids=str)
 def test_products_by_warpgroups(hopper, T):
     """One step and many, ends in the middle of a block, operands along K and across."""
@@ -318,7 +320,7 @@ def test_floats_that_lie_across_are_turned(hopper, monkeypatch):
     assert [row[1][2] for p in list(_gemm._plans.values())[-2:] for row in p.before["b"]] == [4, 1]
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("case", ((dt.float16, (1, 64, 2, False), (1, 64, 2), (1, 64, 2), (1, 2, 70, 130, 64, 64), True),
                                   (dt.bfloat16, (2, 64, 3, False), (2, 64, 1), (2, 64, 1), (1, 1, 150, 100, 64, 128), False),
                                   (dt.float16, (1, 64, 1, True), (1, 64, 1), (1, 32, 2), (1, 1, 70, 140, 128, 128), True),
@@ -332,7 +334,7 @@ def test_attention_by_warpgroups(hopper, attention, monkeypatch, case):
     assert [name for name in attention if "attention" in name] == ["attention/warpgroup", "attention/warpgroup_query", "attention/warpgroup_keys"]
 
 
-@pytest.mark.share(2, both=True)
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", ("bool", "float"))
 def test_masked_attention_by_warpgroups(hopper, attention, kind):
     """Heads inside of rows that share their keys; queries that see nothing; the same gradients as in double precision."""
@@ -471,6 +473,7 @@ def test_warpgroups_fill_the_device(hopper, monkeypatch):
 
 # ---- the check ----------------------------------------------------------------------------------------------------------------------
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("T", [dt.float16, dt.float32, dt.int8], ids=str)
 def test_the_check_sees_wrong_values(dev, monkeypatch, T):
     blocks = ("16x16",)

@@ -55,7 +55,7 @@ def test_short_rows_of_a_strided_walk(inner, later):
     later.equal((x.half()[:, 1:5] * 2).float(), (a.astype(np.float16) * 2)[:, 1:5].astype(np.float32))
 
 
-@pytest.mark.share(3, both=True)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "float16", "uint8"])
 @pytest.mark.parametrize("shape", [(16, 32), (33, 100), (64, 512), (129, 530), (3, 40, 70)], ids=str)
 def test_turned_operands(device, shape, dtype, later):
@@ -72,7 +72,7 @@ def test_turned_operands(device, shape, dtype, later):
             later.equal(x.permute(order).contiguous(), a.transpose(order))
 
 
-@pytest.mark.share(3, both=True)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "uint8", "bool"])
 @pytest.mark.parametrize("shape, order", [
     ((50, 70, 3), (1, 0, 2)), ((3, 40, 45, 5), (0, 2, 1, 3)), ((33, 2, 70, 4), (2, 0, 1, 3)), ((9, 10, 11, 12), (2, 1, 0, 3))], ids=str)
@@ -279,7 +279,7 @@ def test_blocks_as_columns_in_rows_of_vectors():
         np.testing.assert_array_equal(clnn.nn.functional.fold(mine, (9, 70), **options).numpy(), torch.nn.functional.fold(columns, (9, 70), **options).numpy())
 
 
-@pytest.mark.share(3, both=True)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float32", "int64", "float16", "uint8"])
 @pytest.mark.parametrize("shape", [(2, 3, 1801), (5, 2, 60), (3, 7, 40, 33), (1, 15, 700), (70, 3, 32)], ids=str)
 def test_columns_apart_and_side_by_side(shape, dtype, later):
@@ -336,7 +336,7 @@ def _choices(name, dtype):
 AHEAD = Ahead(_choices)
 
 
-@pytest.mark.share(3, both=True)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", sorted(set(_choosing())))
 def test_choices_of_whole_vectors_are_those_of_numbers(name, dtype, request):
@@ -355,7 +355,7 @@ def test_long_integers_become_floats_rounded_once(device):
     np.testing.assert_array_equal(clnn.tensor(b).long().numpy(), b.astype(np.int64))
 
 
-@pytest.mark.share(3, both=True)
+@pytest.mark.share(3)
 @pytest.mark.parametrize("shape, dtype", [*itertools.product([(300, 16), (40, 17), (600, 100), (3, 5000)], ["float32", "int64"]),
                                           *itertools.product([(40, 17), (3, 5000)], ["int32", "float64", "bfloat16"])], ids=str)
 def test_reductions_of_comparisons(device, shape, dtype, later):

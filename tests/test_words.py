@@ -123,6 +123,7 @@ def test_quantised_layers_multiply_bytes_with_equal_results(monkeypatch):
     assert np.abs(seen[0][0] - seen[0][1]).max() < 0.05
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("x, w, stride, padding, dilation, groups", [
     ((2, 8, 12, 12), (16, 8, 3, 3), 1, 1, 1, 1), ((3, 6, 33, 31), (20, 6, 3, 3), 2, 1, 1, 1), ((2, 16, 19, 19), (32, 8, 3, 3), 1, 1, 1, 2),
     ((2, 32, 14, 14), (24, 32, 1, 1), 2, 0, 1, 1), ((2, 8, 30, 30), (16, 8, 5, 5), 3, 2, 2, 1), ((2, 64, 160), (16, 64, 3), 1, 1, 1, 1),
