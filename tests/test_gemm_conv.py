@@ -200,7 +200,6 @@ def test_gpu_gemm_in_wide_loads(gpu, monkeypatch):
     assert all(p.even for p in _gemm._plans.values())
 
 
-@pytest.mark.share(2)
 @pytest.mark.parametrize("tile", [*_gemm_gpu.TILES, *_gemm_gpu.SINGLE])
 def test_tiles_of_gpus(tile, monkeypatch):
     """Each by name, wider and higher ones, full and ragged, in wide loads and element by element, of a whole K and of parts."""
@@ -234,8 +233,7 @@ def test_tiles_fill_the_device():
     for M, N, K in ((1024, 1024, 1024), (512, 512, 512), (64, 512, 784), (64, 64, 16384)):
         rows, columns, parts = chosen(M, N, K, 132)
         assert -(-M // rows) * -(-N // columns) * parts >= 132
-    assert chosen(64, 64, 16384, 132)[2] > 8
-    assert chosen(64, 64, 64, 132)[2] == 1
+    assert chosen(64, 64, 16384, 132)[2] > 8 and chosen(64, 64, 64, 132)[2] == 1
     assert chosen(4096, 4096, 4096, 132, dt.float64)[:2] < (128, 128)       # its sums would not fit registers
     assert chosen(4096, 4096, 4096, 132, limit=64)[:2] == (64, 64) and chosen(4096, 4096, 4096, 132, limit=8)[:2] == (4, 4)
 
@@ -411,8 +409,7 @@ def test_transposed_bias(dev, case):
 
 
 def test_conv_epilogue_on_scalars(dev):
-    x, w = ((2, 32, 28, 28), (32, 32, 3, 3))
-    rng = np.random.default_rng(0)
+    x, w, rng = (2, 32, 28, 28), (32, 32, 3, 3), np.random.default_rng(0)
     a, b = rng.standard_normal(x).astype("f"), (0.1 * rng.standard_normal(w)).astype("f")
     y = reference(a.astype(float), b.astype(float), np.zeros, (1, 1), (1, 1), (1, 1), 1)[0]
     out = put(dev, np.full(y.shape, np.nan, "f"))
@@ -482,8 +479,7 @@ def test_splits_fill_units():
     (_, BM, BN, *_), splits = choice(512, 784, 4608)
     assert splits > 1 and -(-512 // BM) * -(-784 // BN) * splits >= 132
     assert choice(512, 100000, 4608)[1] == 1
-    assert choice(64, 50176, 576)[0][1] == 64
-    assert choice(64, 50176, 576, 64)[0][3] <= 64
+    assert choice(64, 50176, 576)[0][1] == 64 and choice(64, 50176, 576, 64)[0][3] <= 64
 
 
 @pytest.mark.share(2)

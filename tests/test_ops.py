@@ -19,7 +19,8 @@ from clnn.testing.batching import BY_VALUE
 OPERATORS = cases.operators()
 NUMBER = {op: number for number, op in enumerate(OPERATORS)}
 # What these look at knows nothing of the driver; Intel's runtime takes the gradients of all operators.
-SHARE = dict(gradient=4, double_gradient=6, layouts=4, fusion=4, complex_numbers=4, scalars_and_empty=4, undeclared_dtypes=3, forms=6, repeats=6, batched=6, traced=4, without_values=2)
+SHARE = dict(gradient=4, double_gradient=6, layouts=4, fusion=4, complex_numbers=4, scalars_and_empty=4, undeclared_dtypes=3, forms=6, repeats=6, batched=6, traced=4,
+             without_values=2)
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
 
