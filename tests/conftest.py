@@ -17,7 +17,8 @@ _ASKS_FOR_DOUBLES = re.compile("(float64|complex128) is not supported by ")
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes more than a few seconds")
-    config.addinivalue_line("markers", "share(parts, both=False): knows no driver: PoCL looks at one case in so many, Intel's runtime at the others or at all")
+    config.addinivalue_line("markers", "share(parts, both=False, turn=0): knows no driver: PoCL looks at one case in so many, the first or with turn=1 the second, "
+                                       "Intel's runtime at the others or at all")
     warnings.filterwarnings("ignore", message="degrees of freedom")
     if "CLNN_RANDOM" not in os.environ:                         # the numbers that PyTorch draws, on GPUs too: layers are compared with its layers
         os.environ["CLNN_RANDOM"] = settings.random = "pytorch"
@@ -39,8 +40,8 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         mark = item.get_closest_marker("share")
         if mark is not None:
-            name = item.nodeid.partition("[")[0]
-            if not takes(seen[name], *mark.args, **mark.kwargs):
+            name, how = item.nodeid.partition("[")[0], dict(mark.kwargs)
+            if not takes(seen[name] + how.pop("turn", 0), *mark.args, **how):
                 left.add(item)
             seen[name] += 1
     if left:

@@ -67,6 +67,7 @@ def test_custom_operator(capsys):
                 delattr(Tensor, name)
 
 
+@pytest.mark.share(2)
 def test_benchmarks_print_a_table(tmp_path):
     """A short run of the host group; the rates are not judged here."""
     import json

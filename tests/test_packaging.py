@@ -40,6 +40,7 @@ def test_version_is_stated_once_and_the_same():
     assert clnn.__version__ == config()["metadata"]["version"]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("compiler", [None, "false"], ids=["compiled", "no compiler"])
 def test_wheel_holds_the_kernels(tmp_path, compiler):
     """Built without the network, from a copy, as a build leaves folders behind; where nothing compiles the C forms, the rest is there."""

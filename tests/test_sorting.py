@@ -78,6 +78,7 @@ def test_sort_of_long_rows_in_chunks():
             sorted_like(a.sort(descending=True), torch.sort(b, descending=True, stable=True))
 
 
+@pytest.mark.share(2, turn=1)
 def test_gpu_forms(monkeypatch):
     """The work-group forms, run by a CPU driver: bitonic rows, many small chunks, top-k by rounds."""
     device = clnn.zeros(1)._storage.device

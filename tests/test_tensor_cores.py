@@ -127,6 +127,7 @@ def test_copies_of_16_bytes(dev, monkeypatch, T, block, layouts):
             product(dev, T, 80, 48, 144 if T.itemsize == 1 else 72, a == "x", b == "k", kernel="pipeline")
 
 
+@pytest.mark.share(2)
 def test_copies_with_what_comes_before_and_after(dev):
     with params.forced("gemm_tensor", {"BLOCK": "16x16"}):
         product(dev, dt.float16, 48, 32, 80, tb=True, batch=2, bias="n", kernel="pipeline")
@@ -134,6 +135,7 @@ def test_copies_with_what_comes_before_and_after(dev):
         product(dev, dt.float16, 48, 32, 96, tb=True, at=3, kernel="pipeline")       # its plan is that of aligned operands; what runs is the other kernel
 
 
+@pytest.mark.share(2, turn=1)
 def test_runs_of_k(dev, monkeypatch):
     monkeypatch.setattr(_gemm_model, "LAUNCH", 0)       # as if all of it were free
     monkeypatch.setattr(_gemm_model, "ROUND", 0)
@@ -228,6 +230,7 @@ def test_attention(attention, dev, monkeypatch, name):
         assert np.abs(got - want).max() < (0.03 if dtype == "bfloat16" else 4e-3) * max(1.0, np.abs(want).max())
 
 
+@pytest.mark.share(2)
 def test_attention_keeps_what_is_not_finite_and_refuses_what_it_does_not_know(attention, dev):
     attend = clnn.nn.functional.scaled_dot_product_attention
     x = clnn.tensor(np.random.default_rng(1).standard_normal((1, 2, 20, 16)).astype("f")).half()
@@ -248,6 +251,7 @@ def test_attention_keeps_what_is_not_finite_and_refuses_what_it_does_not_know(at
     assert attention.count("attention/tensor") == 4
 
 
+@pytest.mark.share(2, turn=1)
 def test_the_check_of_attention_sees_wrong_values(attention, dev, monkeypatch):
     shapes = (((1, 2, 20, 40, 16, 16), True),)
     assert all(_attention_gpu.check(dev, T, shapes) == "" for T in _attention_gpu.KINDS)

@@ -107,6 +107,7 @@ def test_operators_with_arrays_and_with_classes_of_their_own():
     assert_same(run)
 
 
+@pytest.mark.share(2, turn=1)
 def test_arrays_beside_tensors_are_computed_in_numpys_dtypes():
     def run(t):
         out = []

@@ -71,6 +71,7 @@ def test_search_survives_broken_candidates(cache, monkeypatch):
     assert again.get("gemm", "k", {"MR": 4}) == {"error": "crashed"}
 
 
+@pytest.mark.share(2, turn=1)
 def test_a_real_search_in_a_process_of_its_own(cache):
     texts = []
     search.tune(None, ["gemm"], 8, {"gemm": [(96, 96, 96)]}, lambda text, share: texts.append((text, share)))
@@ -96,6 +97,7 @@ def test_shipped_rows_are_well_formed_and_right():
             assert all(v in values[k] for k, v in row["params"].items()), (path, row)
 
 
+@pytest.mark.share(2, turn=1)
 def test_a_crashing_worker_is_an_answer(cache):
     worker = search.Worker("cl:%d:%d" % device().cl_index)
     worker.start()
