@@ -285,13 +285,17 @@ def copied(fn):
     return new
 
 
+codes: dict = {}        # id -> code, of methods; codes alone would be found by what they do, as which those of functions are equal
+
+
 def method_of(fn):
     """``fn`` as a method of Tensor, which classes tell from the function: in PyTorch they are two objects."""
     method = _twins.get(fn)
     if method is None:
         method = _twinned(fn)
         method.__module__, method.__qualname__ = "clnn", f"Tensor.{fn.__name__}"
-        method.__code__ = fn.__code__.replace(co_qualname=method.__qualname__)          # errors count arguments as the program wrote them (see worded)
+        method.__code__ = fn.__code__.replace()                 # its own, so that errors count arguments as the program wrote them (see worded)
+        codes[id(method.__code__)] = method.__code__
     return method
 
 

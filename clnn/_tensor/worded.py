@@ -12,6 +12,7 @@ from ..core.config import config
 from ..core.dtype import dtype
 from . import signatures
 from .device import device
+from .override import codes
 from .tensor import Tensor
 
 _SPOKEN = dict(ints="tuple of ints", floats="tuple of floats", Tensors="tuple of Tensors")
@@ -269,7 +270,7 @@ def _called(name, method):
         code = frame.f_code
         if code.co_name == "inplace" and code.co_filename.endswith("declare.py"):
             return frame.f_locals.get("name", name) + "_", True
-        if code.co_qualname.startswith("Tensor."):
+        if id(code) in codes or getattr(code, "co_qualname", "").startswith("Tensor."):         # Python 3.10 has no such names
             return name, True
         frame = frame.f_back
     return name, method
