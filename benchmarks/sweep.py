@@ -109,14 +109,21 @@ def _timed(run, calls, wait):
     return (time.perf_counter() - start) / calls
 
 
+def _enough(run, wait, seconds):
+    """How many calls take so long, once kernels are built and repeats recorded: some of the first ones take a thousand times as long."""
+    _timed(run, 12, wait)
+    count = 8
+    while count < 4000 and count * min(_timed(run, count, wait) for _ in range(2)) < seconds / 2:
+        count *= 2
+    return count
+
+
 def compare(text, n, seconds=0.025, rounds=4):
     """Microseconds of one call with clnn and with PyTorch: the best of rounds that take turns."""
     runs = [(_runner(clnn, text, n), clnn.synchronize), (_runner(torch, text, n), None)]
     counts = []
     for run, wait in runs:
-        _timed(run, 12, wait)
-        counts.append(max(2, min(3000, int(seconds / max(_timed(run, 4, wait), 1e-7)))))
-        _timed(run, max(2, counts[-1] // 4), wait)
+        counts.append(_enough(run, wait, seconds))
     best = [math.inf, math.inf]
     for _ in range(rounds):
         for place, (run, wait) in enumerate(runs):

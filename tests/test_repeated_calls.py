@@ -183,7 +183,9 @@ ENTRIES = {"sum": lambda t, x, w: x.sum(1), "mean": lambda t, x, w: x.mean(), "p
            "cumsum": lambda t, x, w: x.cumsum(0), "gather": lambda t, x, w: x.gather(1, t.tensor([[0], [2], [1]])), "named": lambda t, x, w: x.sum(dim=0, keepdim=True),
            "index_select": lambda t, x, w: t.index_select(x, 0, t.tensor([2, 0])), "norm": lambda t, x, w: x.norm(dim=1), "itself": lambda t, x, w: t.matmul(w, w),
            "amax": lambda t, x, w: x.amax(1), "std": lambda t, x, w: x.std(0), "prod": lambda t, x, w: x.prod(1),
-           "conv": lambda t, x, w: t.nn.functional.conv1d(x[None], w[:, :, None])}
+           "conv": lambda t, x, w: t.nn.functional.conv1d(x[None], w[:, :, None]),
+           "layer norm": lambda t, x, w: t.nn.functional.layer_norm(x, (4,), w[0], w[1]), "rms norm": lambda t, x, w: t.nn.functional.rms_norm(x, (4,)),
+           "max pool": lambda t, x, w: t.nn.functional.max_pool1d(x[None], 2), "norms and weight": lambda t, x, w: t.nn.functional.layer_norm(x.detach(), (4,), w[2])}
 
 
 @pytest.mark.parametrize("name", ENTRIES)
@@ -257,3 +259,26 @@ def _product(t, weight):
         def forward(self, x):
             return t.relu(x @ self.weight) + x.sum()
     return Product()
+
+
+def test_waiting_for_builds_is_no_try():
+    """Calls that were made while kernels were still to be built are repeated once they are there: they had no chance before."""
+    device = clnn.tensor(1.0)._storage.device
+    x = clnn.tensor(_fixed(5, 7))
+    clnn.synchronize()
+
+    def inner(t):
+        return t.flip(0)
+
+    def outer(t):
+        return inner(t) * 2.0
+    inner, outer = repeat.repeated(inner, "whole"), repeat.repeated(outer, "whole")
+    for _ in range(12):
+        device.waiting = True                   # as it is until somebody reads a result
+        try:
+            outer(x)
+        finally:
+            device.waiting = False
+    for _ in range(4):
+        inner(x)
+    assert inner.again((x,)).__class__ is not repeat.Missed

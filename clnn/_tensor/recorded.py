@@ -26,7 +26,7 @@ class Recorded:
         node = result._grad_fn if result.__class__ is Tensor else None
         if node.__class__ is not OpNode or set(node.__dict__) - _SHOWN or set(result._all) - _HISTORY:
             return None
-        if len(node.op.outputs) != 1 or state.watched:          # others are hidden, and the entry keeps them; what hooks made of values is no tensor
+        if node.op.public != 1 or state.watched:                # what hooks made of values is no tensor
             return None
         ends, same, places = {edge(t): i for i, t in enumerate(tensors) if t._rg}, [id(t) for t in tensors], []
         for value, end, meta in zip(node.values, node.edges, node.metas):
@@ -45,11 +45,21 @@ class Recorded:
         return new
 
     def run(self, buffers, tensors):
-        result = self.recipe.run(buffers)
-        self.op.attach(self.op, result, tuple([v if at < 0 else tensors[at] for v, at in zip(self.values, self.places)]))
+        made = self.recipe.run(buffers)
+        self.op.attach(self.op, made, tuple([v if at < 0 else tensors[at] for v, at in zip(self.values, self.places)]))
+        result = made[0] if made.__class__ is tuple else made
         if self.label:
             result._grad_fn.label = self.label
         return result
+
+
+def outputs(result):
+    """``result``, and with it those that its entry keeps beside it: what launches are repeated for."""
+    node = result._grad_fn if result.__class__ is Tensor else None
+    if node.__class__ is not OpNode or node.op.public != 1 or len(node.op.outputs) == 1 or state.watched:
+        return result
+    kept = [None if r is None else r[0] for r in node.result or ()]
+    return (result, *(kept or [None] * len(node.op.outputs))[1:])
 
 
 def _plain(value):

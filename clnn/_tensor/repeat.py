@@ -27,7 +27,7 @@ from ..runtime.sharing import shared as seen_by_arrays
 from .families import ALIKE, of_body, only_integers, same, traced
 from .foreign import NoStrides
 from .grad_mode import state
-from .recorded import Recorded, tensors_among
+from .recorded import Recorded, outputs, tensors_among
 from .tensor import Tensor
 
 _PLAIN = frozenset((int, float, bytes, type(None)))
@@ -267,8 +267,10 @@ def repeated(body, mode="", entries=None):
                 met.add(hash(key))
             return recipe.run(_computed(missed.buffers))
         wanted = found or recipe is not None or family is not None and family.open(numbers)
-        if not wanted or not _lock.acquire(blocking=False):
+        if not wanted:
             known[key] = found + 1
+            return body(*values)
+        if not _lock.acquire(blocking=False):                   # within another body that is observed, maybe while builds are waited for: no try
             return body(*values)
         try:
             apart = len(set(map(id, missed.buffers)))
@@ -276,7 +278,7 @@ def repeated(body, mode="", entries=None):
                 return body(*values)                            # operands that are copies of each other, which the key does not say
             if not found and recipe is None and not config.debug:
                 family.learn(numbers, traced, of_body(body, values), key, missed.buffers, whole, device, _recipe)
-            result, seen = observe(body, values, missed.buffers, whole, flow=recipe is not None)
+            result, seen = observe(body, values, missed.buffers, whole, flow=recipe is not None, tracks=tracks)
             if recipe is not None and seen.__class__ is Recipe:
                 family.check(variant, recipe, seen, same)
                 seen.flow = None
@@ -432,8 +434,8 @@ class _Observer:
         return self.total <= self.limit and self._state() == self.before and all([where is self.device for where, *_ in self.launches])
 
 
-def observe(body, values, inputs, whole, limit=None, numbers=(), flow=False):
-    """(result, its Recipe, None or WAITS).
+def observe(body, values, inputs, whole, limit=None, numbers=(), flow=False, tracks=False):
+    """(result, its Recipe, None or WAITS); ``tracks``: the recipe makes what the result's entry on the tape keeps, too.
 
     ``limit``: of a pass over a graph, the bytes that it may allocate; its results may be operands, and the same memory. ``numbers``: those that vary from
     pass to pass, as the very objects that the launches get.
@@ -455,7 +457,8 @@ def observe(body, values, inputs, whole, limit=None, numbers=(), flow=False):
         device.settle()                     # it did not run in the calling thread, which would show an error at once
     if device.waiting:
         return result, WAITS
-    return result, _recipe(device, result, inputs, seen.made, seen.launches, limit is not None, numbers, flow) if seen.repeatable() else None
+    kept = outputs(result) if tracks else result
+    return result, _recipe(device, kept, inputs, seen.made, seen.launches, limit is not None, numbers, flow) if seen.repeatable() else None
 
 
 def _slots(inputs, made, launches, results):

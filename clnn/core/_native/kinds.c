@@ -187,6 +187,8 @@ static PyObject *run_recorded(PyObject *found, PyObject *buffers, PyObject *tens
     if (given == NULL || leave_entry(AT(found, Recorded_op), result, given, AT(found, Recorded_label)))
         Py_CLEAR(result);
     Py_XDECREF(given);
+    if (result != NULL && PyTuple_CheckExact(result))           /* the others are what the entry keeps */
+        Py_SETREF(result, Py_NewRef(PyTuple_GET_ITEM(result, 0)));
     return result;
 }
 

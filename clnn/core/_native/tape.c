@@ -263,14 +263,14 @@ PyObject *attach(PyObject *module, PyObject *args)
     return (PyObject *)new;
 }
 
-/* Leave the entry of ``op`` over ``values``, which shows ``label`` if that is not empty. */
+/* Leave the entry of ``op`` over ``values``, which shows ``label`` if that is not empty; ``result`` may be a tuple of what the operator gives. */
 int leave_entry(PyObject *op, PyObject *result, PyObject *values, PyObject *label)
 {
     PyObject *attach = PyObject_GetAttr(op, s_attach), *args[] = {op, result, values}, *got = NULL, *node;
     if (attach != NULL)
         got = PyObject_Vectorcall(attach, args, 3, NULL);
     if (got != NULL && PyObject_IsTrue(label)) {
-        node = PyObject_GetAttr(result, s__grad_fn);
+        node = PyObject_GetAttr(PyTuple_CheckExact(result) ? PyTuple_GET_ITEM(result, 0) : result, s__grad_fn);
         if (node == NULL || PyObject_SetAttr(node, s_label, label))
             Py_CLEAR(got);
         Py_XDECREF(node);
