@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
 from ..core.shape import is_contiguous
 from .node import held
@@ -37,10 +38,12 @@ def _dying(reads, nodes, outs) -> list:
     few = [ref for ref in reads if _refcount(ref[0]) <= most] if not held else reads
     if not few:
         return few                                              # as it is mostly, so this is found out in few steps
-    found, numel, shape = [], outs[0][0].numel, outs[0][0].shape
-    for ref in few:
-        same, nbytes = [r for r in reads if r[0] is ref[0]], ref[1].itemsize * numel
-        if same[0] is ref and _refcount(ref[0]) <= 1 + len(same) + (id(ref[0]) in held) and all(
+    found, numel, shape, readers = [], outs[0][0].numel, outs[0][0].shape, {}
+    for ref in reads:
+        readers.setdefault(id(ref[0]), []).append(ref)
+    for same in readers.values():
+        ref, nbytes = same[0], same[0][1].itemsize * numel
+        if _refcount(ref[0]) <= 1 + len(same) + (id(ref[0]) in held) and all(
                 [not r[2] and r[1].itemsize * numel == nbytes and is_contiguous(shape, r[3]) for r in same]):
             found.append((ref[0], nbytes))
     return found if _all_end(nodes, outs) else []
@@ -50,10 +53,10 @@ def _all_end(nodes, outs) -> bool:
     """Whether none of ``nodes`` that is not kept is read by others, who would read its operands later."""
     if len(nodes) == len(outs):
         return True
-    order, kept = list(nodes), {n for n, _ in outs}
+    order, kept, uses = list(nodes), {n for n, _ in outs}, None
     for at in range(len(order)):
         if order[at] not in kept and _refcount(order[at]) > 4:                   # the dict, the list, a reader's tuple, the call's argument
-            uses = len([r for n in order for r in n.args if r.__class__ is tuple and r[0] is order[at]])
-            if _refcount(order[at]) > 3 + uses:
+            uses = uses or Counter([id(r[0]) for n in order for r in n.args if r.__class__ is tuple])
+            if _refcount(order[at]) > 3 + uses[id(order[at])]:
                 return False
     return True
