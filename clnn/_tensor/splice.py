@@ -32,6 +32,7 @@ from .tensor import Tensor, edge
 FEW = 1 << 18           # elements of all operands: with more, the host's part of the time is small
 _WHOLE = 1 << 16        # elements of a result that is still to be computed: with more it gains by being fused with what reads it
 _TRIES = 4              # calls of a kind that are observed at most
+_MANY = 48              # kinds of call, from which on sizes vary: to observe one that comes back rarely costs more than it saves
 _MOST = 1024            # kinds of call remembered: each holds its launches and what its entries keep
 _new = object.__new__
 
@@ -267,7 +268,7 @@ class Spliced:
                 result = recipe.run(buffers)
                 self._met(key, recipe)
                 return result
-        wanted = found or recipe is not None or family is not None and family.open(numbers)
+        wanted = found > 2 * (len(self.known) > _MANY) or recipe is not None or family is not None and family.open(numbers)
         if not wanted or not repeat._lock.acquire(blocking=False):
             self.known[key] = found + 1
             return body()
