@@ -10,11 +10,8 @@ from ..core.config import config
 from ..graph import node
 
 
-ASKED = 0                 # of ``state.grad``: switched on within inference mode, where nothing is recorded all the same
-
-
 class _State(threading.local):
-    grad = True           # whether operators are recorded; ASKED; None within an operator's body, where views are nothing that a program sees
+    grad = True           # whether operators are recorded; None within an operator's body, where views are nothing that a program sees
     inference = False
     claimed = False       # what ``is_grad_enabled`` says in inference mode, where nothing is recorded whatever blocks inside ask for
     anomaly_check = True

@@ -156,6 +156,9 @@ def applied(target, result):
 applied = native.form("applied", applied)
 
 
+_UNSEEN = ("logical_not", "logical_and", "logical_or", "logical_xor")            # writes that PyTorch's graph does not know of
+
+
 def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None = None) -> Tensor:
     """Make ``target`` hold ``result``.
 
@@ -196,7 +199,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
             return target
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
-    if state.grad and (target._rg or result._rg):
+    if state.grad and (target._rg or result._rg) and name not in _UNSEEN:
         if target._origin is not None:
             refuse(target)
         if target._grad_fn is not None and target._base is None and (not result._rg or name in ("copy", "fill")):

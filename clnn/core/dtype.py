@@ -148,13 +148,13 @@ def from_numpy(np_dtype) -> dtype:
 
 
 def as_dtype(value) -> dtype | None:
-    """Accept a clnn dtype, a NumPy dtype, a Python type or None; names are no dtypes, as in PyTorch."""
+    """Accept a clnn dtype, a NumPy dtype, a Python type or None."""
     if value is None or isinstance(value, dtype):
         return value
     if isinstance(value, type) and value in _BY_PY:
         return _BY_PY[value]
-    if not isinstance(value, (type, np.dtype)):
-        raise TypeError(f"argument 'dtype' must be {config.spoken}.dtype, not {type(value).__name__}")
+    if isinstance(value, str):
+        return from_name(value)
     return from_numpy(value)
 
 
