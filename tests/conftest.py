@@ -102,7 +102,7 @@ def clean_state():
     from clnn._tensor.grad_mode import state
     clnn.set_default_dtype(clnn.float32)
     clnn.set_float32_matmul_precision("highest")
-    state.grad, state.inference, state.autocast, state.anomaly = True, False, None, False
+    state.grad, state.inference, state.claimed, state.autocast, state.anomaly = True, False, False, None, False
     clnn.core.warn._said.clear()                    # what is said once is said in the next test, too
     from clnn._tensor import override
     override.deactivate()                           # a test that defined a subclass of Tensor left the check in all functions

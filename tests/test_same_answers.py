@@ -192,6 +192,18 @@ x = torch.ones(1, 2, 3); x.count_nonzero(0, 1), x.count_nonzero(0, True), x.coun
 torch.ones(2, 3).count_nonzero(0, 0)
 x = torch.ones(2, 3); x.amax(np.int64(1)), x.amin(np.int64(-1)), torch.amax(input=x, dim=np.int32(0))
 torch.ones(0).amax([])
+b = torch.zeros(8); o = b[::2]; _ = torch.add(torch.ones(3), 1, out=o); o, b, o.stride(), o._base is b, o._version
+b = torch.zeros(8); o = b[6:]; _ = torch.add(torch.ones(5), 1, out=o); o, b, b.untyped_storage().nbytes()
+b = torch.zeros(2).double(); v = b[1:]; _ = torch.exp(torch.zeros(4, 3), out=b); b, v
+b = torch.ones(8); o = b[:3]; _ = torch.add(o.sum(), torch.ones(12), out=o); o, b
+n = np.zeros(5, np.float32); t = torch.from_numpy(n); _ = torch.add(torch.ones(4), 1, out=t); t, n
+torch.add(torch.ones(4), 1, out=torch.from_numpy(np.zeros(3, np.float32)))
+p = torch.ones(3, requires_grad=True); f = lambda: ((p * 2).requires_grad, torch.is_grad_enabled()); torch.inference_mode()(torch.enable_grad()(f))(), f()
+f, e, i = torch.is_grad_enabled, torch.enable_grad(), torch.inference_mode(); i(lambda: (e(torch.no_grad()(f))(), e(i(f))(), torch.inference_mode(False)(f)(), f()))(), f()
+p = torch.ones(3); v, w = p[0], p[1:].view(2, 1); _ = p.requires_grad_(); v.requires_grad, w.requires_grad, v.is_leaf, v.grad_fn, (w * 2).requires_grad
+p = torch.ones(3); v = p[0]; _ = p.requires_grad_(), p.requires_grad_(False); v.requires_grad, v.add_(1), p
+p = torch.ones(3); v = p[0]; _ = p.requires_grad_(); v.add_(1)
+x = torch.ones(3, requires_grad=True); y = x * 3; x.logical_not_(), x, y.logical_and_(torch.zeros(3)), type(y.grad_fn).__name__
 """.strip().splitlines()
 
 

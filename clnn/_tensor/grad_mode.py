@@ -13,6 +13,7 @@ from ..graph import node
 class _State(threading.local):
     grad = True           # whether operators are recorded; None within an operator's body, where views are nothing that a program sees
     inference = False
+    claimed = False       # what ``is_grad_enabled`` says in inference mode, where nothing is recorded whatever blocks inside ask for
     anomaly_check = True
     autocast = None       # set by clnn.amp: an object with .low (dtype)
     pushing = False       # a walk over the tape that only serves to be differentiated (clnn.autograd.forward_ad)
@@ -50,7 +51,21 @@ def is_grad_enabled() -> bool:
         ...     print(clnn.is_grad_enabled())
         False
     """
-    return bool(state.grad)
+    return bool(state.grad) or state.inference and state.claimed
+
+
+def _switch(wanted):
+    """Record from now on, or not. What :func:`_back` needs to undo it."""
+    before = state.grad, state.claimed
+    if state.inference:
+        state.claimed = wanted
+    else:
+        state.grad = wanted
+    return before
+
+
+def _back(before):
+    state.grad, state.claimed = before
 
 
 def is_inference_mode_enabled() -> bool:
@@ -124,11 +139,10 @@ class no_grad(_Mode):
         return self(fn) if fn is not None else self
 
     def __enter__(self):
-        self.prev = state.grad
-        state.grad = False
+        self.prev = _switch(False)
 
     def __exit__(self, *exc):
-        state.grad = self.prev
+        _back(self.prev)
 
 
 class enable_grad(no_grad):
@@ -144,8 +158,7 @@ class enable_grad(no_grad):
     """
 
     def __enter__(self):
-        self.prev = state.grad
-        state.grad = True
+        self.prev = _switch(True)
 
 
 class set_grad_enabled(_Mode):
@@ -162,18 +175,17 @@ class set_grad_enabled(_Mode):
     def __init__(self, mode: bool):
         if mode.__class__ is not bool:
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
-        self.prev, self.mode = state.grad, mode
-        state.grad = mode
+        self.prev, self.mode = _switch(mode), mode
 
     def __call__(self, fn):
-        state.grad = self.prev
+        _back(self.prev)
         return super().__call__(fn)
 
     def __enter__(self):
-        state.grad = self.mode
+        _switch(self.mode)
 
     def __exit__(self, *exc):
-        state.grad = self.prev
+        _back(self.prev)
 
     def clone(self):
         return type(self)(self.mode)
@@ -207,12 +219,12 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
     def __enter__(self):
-        self.prev = state.grad, state.inference
-        state.grad, state.inference = not self.mode, bool(self.mode)    # without inference mode gradients are recorded, as outside of all modes
+        self.prev = state.grad, state.claimed, state.inference
+        state.grad, state.claimed, state.inference = not self.mode, False, bool(self.mode)      # without inference mode gradients are recorded, as outside of all modes
         _count(self.mode)
 
     def __exit__(self, *exc):
-        state.grad, state.inference = self.prev
+        state.grad, state.claimed, state.inference = self.prev
         _count(-self.mode)
 
 

@@ -156,6 +156,9 @@ def applied(target, result):
 applied = native.form("applied", applied)
 
 
+_UNSEEN = ("logical_not", "logical_and", "logical_or", "logical_xor")            # writes that PyTorch's graph does not know of
+
+
 def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None = None) -> Tensor:
     """Make ``target`` hold ``result``.
 
@@ -196,7 +199,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
             return target
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
-    if state.grad and (target._rg or result._rg):
+    if state.grad and (target._rg or result._rg) and name not in _UNSEEN:
         if target._origin is not None:
             refuse(target)
         if target._grad_fn is not None and target._base is None and (not result._rg or name in ("copy", "fill")):
@@ -479,9 +482,17 @@ def set_out(out, result, inputs=()):
             warn(f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the required output shape "
                  f"{list(result.shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
                  "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")
-        fresh = result.contiguous()._snapshot()
-        out.data = fresh
-        bump(out)
-    else:
-        write(out, result)
+        _resize(out, result.shape)
+    write(out, result)
     return out
+
+
+def _resize(out, shape) -> None:
+    """Give a target of ``out=``, which is written next, another shape. Its memory stays the one that others look into, and grows where it is too small."""
+    st, needed = out._storage, math.prod(shape) * out.dtype.itemsize
+    counter = out._ver or st
+    before = counter.version
+    if out._offset == 0 and needed > st.nbytes and not st.pinned and not st.mirrored:
+        st.nbytes = needed                              # all of it is about to be replaced
+    out.resize_(shape)
+    counter.version = before

@@ -22,7 +22,7 @@ from .handle import Handle, attributes
 from .handles import RemovableHandle
 from .pointers import address
 from .tape import accumulator
-from .views import refresh, watch
+from .views import follow, refresh, watch
 from .writing import write
 
 
@@ -195,6 +195,8 @@ class Tensor(Handle):
         if value and self._inference and not state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._rg = value
+        if "_views" in self._all:
+            follow(self)
 
     def requires_grad_(self, requires_grad=True):
         if requires_grad.__class__ is not bool:

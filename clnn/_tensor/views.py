@@ -28,6 +28,14 @@ def wake(base) -> None:
                 refresh(view)
 
 
+def follow(base) -> None:
+    """A leaf was told whether it requires a gradient: views from before then say the same, and are leaves beside it."""
+    for ref in base._views[1:]:
+        view = ref()
+        if view is not None and view._base is base and view._grad_fn is None:
+            view._rg = base._rg
+
+
 def refresh(view) -> None:
     """After an in-place write to its base, a view's history is 'this region of the base's new history'."""
     base = view._base
