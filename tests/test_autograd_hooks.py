@@ -206,3 +206,34 @@ def test_what_hooks_packed_is_unpacked_once_in_a_pass(name):
         for got, want in zip(twice, clnn.autograd.grad(one(x, y).sum(), (x, y))):
             clnn.testing.assert_close(got, want)
     assert len(runs) == 8
+
+
+def hooks_that_pack_record_nothing(T):
+    """So that they may ask for the NumPy array of a tensor that takes gradients."""
+    modes = []
+
+    def pack(t):
+        modes.append(T.is_grad_enabled())
+        return t.numpy().copy()
+
+    class Twice(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    x = leaf(T, 1.0, 2.0)
+    with T.autograd.graph.saved_tensors_hooks(pack, T.from_numpy):
+        y = Twice.apply(x.exp() * x)
+    y.sum().backward()
+    return modes, T.is_grad_enabled(), x.grad
+
+
+def test_hooks_that_pack_record_nothing():
+    modes, after, grad = hooks_that_pack_record_nothing(clnn)
+    assert modes == [False] * 4 and after
+    assert_same(hooks_that_pack_record_nothing)

@@ -401,3 +401,27 @@ def test_functions_of_layers_have_pytorchs_names():
     torch = pytest.importorskip("torch")
     assert code(clnn).replace("clnn.", "torch.") == code(torch)
     assert clnn.overrides.resolve_name(clnn.nn.functional.conv2d) == "clnn.nn.functional.conv2d"
+
+
+def test_checks_are_no_dead_code():
+    """What tracing asks of arguments that were given is asked after the graph was cleaned as well."""
+    def fn(x, flag):
+        return x * 2 if flag else x
+
+    traced = fx.symbolic_trace(fn, concrete_args={"flag": True})
+    traced.graph.eliminate_dead_code()
+    traced.recompile()
+    assert traced(clnn.ones(1), True).item() == 2
+    with pytest.raises(AssertionError, match="flag has been specialized"):
+        traced(clnn.ones(1), False)
+
+
+def test_draws_are_no_dead_code():
+    """They move the generator, so that a program draws the same numbers after its graph was cleaned."""
+    def fn(x):
+        clnn.rand_like(x)
+        return clnn.bernoulli(x)
+
+    traced = fx.symbolic_trace(fn)
+    assert not traced.graph.eliminate_dead_code()
+    assert [n.name for n in traced.graph.nodes] == ["x", "rand_like", "bernoulli", "output"]

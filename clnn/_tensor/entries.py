@@ -10,7 +10,7 @@ from ..core import native
 from ..core.errors import overwritten
 from . import tape
 from .foreign import NoStrides
-from .grad_mode import state
+from .grad_mode import no_grad, state
 from .tensor import Tensor, accumulator, edge
 from .views import refresh
 
@@ -224,7 +224,8 @@ class _Packed:
         self.edge = edge(value)
         owner = value._ver or value._storage
         before = owner.version
-        self.value, self.fn, self.rest = pack(value), unpack, rest
+        with no_grad():                          # as PyTorch calls them: a hook may ask for the NumPy array
+            self.value, self.fn, self.rest = pack(value), unpack, rest
         if owner.version != before:
             raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by "
                                "in-place operations as this can lead to unexpected side-effects.")

@@ -9,7 +9,9 @@ import types
 import warnings
 from types import FunctionType  # noqa: F401
 
-from clnn import _assert, device, dtype, layout, memory_format
+from clnn import (_assert, _assert_async, bernoulli, device, dtype, layout, memory_format, multinomial, normal, poisson, rand, rand_like, randint, randint_like,
+                  randn, randn_like, randperm)
+from clnn._C import _set_grad_enabled
 from clnn._serialization.quantized import ScriptObject
 from clnn._tensor import override
 from clnn._tensor.tensor import Tensor
@@ -19,12 +21,15 @@ from ._compatibility import compatibility  # noqa: F401
 from ._patching import _autowrap_check, _patch_wrapped_functions, _Patcher, _wrapped_fns_to_patch
 from .graph import Graph
 from .graph_module import GraphModule
-from .node import map_aggregate
+from .node import has_side_effect, map_aggregate
 from .proxy import Proxy, TraceError
 from .traceback import tell
 
 _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 _PLAIN = (str, int, float, bool, complex, dtype, Tensor, device, memory_format, layout)       # values that an argument can be checked to have
+
+for _fn in (_assert, _assert_async, _set_grad_enabled, bernoulli, multinomial, normal, poisson, rand, rand_like, randint, randint_like, randn, randn_like, randperm):
+    has_side_effect(_fn)                        # they check, or move the generator, whoever uses what they return
 
 
 def _annotation(fn, name):
