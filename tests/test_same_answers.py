@@ -198,8 +198,8 @@ b = torch.zeros(2).double(); v = b[1:]; _ = torch.exp(torch.zeros(4, 3), out=b);
 b = torch.ones(8); o = b[:3]; _ = torch.add(o.sum(), torch.ones(12), out=o); o, b
 n = np.zeros(5, np.float32); t = torch.from_numpy(n); _ = torch.add(torch.ones(4), 1, out=t); t, n
 torch.add(torch.ones(4), 1, out=torch.from_numpy(np.zeros(3, np.float32)))
-p = torch.ones(3, requires_grad=True); f = lambda: ((p * 2).requires_grad, torch.is_grad_enabled()); torch.inference_mode()(torch.enable_grad()(f))(), f()
-f, e, i = torch.is_grad_enabled, torch.enable_grad(), torch.inference_mode(); i(lambda: (e(torch.no_grad()(f))(), e(i(f))(), torch.inference_mode(False)(f)(), f()))(), f()
+p = torch.ones(3).requires_grad_(); f = lambda: ((p * 2).requires_grad, torch.is_grad_enabled()); torch.inference_mode()(torch.enable_grad()(f))(), f()
+f, e, m = torch.is_grad_enabled, torch.enable_grad(), torch.inference_mode; i = m(); i(lambda: (e(torch.no_grad()(f))(), e(i(f))(), m(False)(f)(), f()))(), f()
 p = torch.ones(3); v, w = p[0], p[1:].view(2, 1); _ = p.requires_grad_(); v.requires_grad, w.requires_grad, v.is_leaf, v.grad_fn, (w * 2).requires_grad
 p = torch.ones(3); v = p[0]; _ = p.requires_grad_(), p.requires_grad_(False); v.requires_grad, v.add_(1), p
 p = torch.ones(3); v = p[0]; _ = p.requires_grad_(); v.add_(1)

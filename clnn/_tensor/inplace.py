@@ -489,10 +489,7 @@ def set_out(out, result, inputs=()):
 
 def _resize(out, shape) -> None:
     """Give a target of ``out=``, which is written next, another shape. Its memory stays the one that others look into, and grows where it is too small."""
-    st, needed = out._storage, math.prod(shape) * out.dtype.itemsize
-    counter = out._ver or st
+    counter = out._ver or out._storage
     before = counter.version
-    if out._offset == 0 and needed > st.nbytes and not st.pinned and not st.mirrored:
-        st.nbytes = needed                              # all of it is about to be replaced
     out.resize_(shape)
-    counter.version = before
+    counter.version = before                  # the write is what counts
