@@ -422,3 +422,24 @@ def test_old_order_still_warns():
     x = clnn.ones(2)
     with pytest.warns(UserWarning, match="deprecated"):
         assert clnn.add(x, 2, x).tolist() == [3.0, 3.0]
+
+WRONG_CALLS = """torch.zeros(3, dtype=torch.int8).masked_fill(m, torch.tensor(300))
+torch.zeros(3, dtype=torch.int8).masked_fill_(m, torch.tensor(300))
+torch.zeros(3, dtype=torch.int8).masked_fill(m, torch.tensor(3))
+torch.zeros(3).masked_fill(m, torch.tensor(1e300, dtype=torch.float64))
+torch.zeros(3, dtype=torch.int8).index_fill(0, torch.tensor([0]), torch.tensor(300))
+torch.zeros(2, dtype='float32')
+torch.tensor([1], dtype='float32')
+torch.full((2,), 1, dtype='int')
+torch.zeros(2, dtype=1)"""
+
+
+@pytest.mark.parametrize("call", WRONG_CALLS.split("\n"))
+def test_wrong_calls(call):
+    """Numbers beyond a dtype, names in place of dtypes, and so on: what PyTorch says of them, word by word."""
+    def outcome(t):
+        try:
+            return str(eval(call, {"torch": t, "m": t.tensor([True, False, True])})).replace("clnn", "torch")
+        except Exception as error:
+            return type(error).__name__, str(error).replace("clnn", "torch")
+    assert outcome(clnn) == outcome(torch)

@@ -5,6 +5,7 @@ type, limits, load/store helpers of ``kernels/base.cl.mako``).
 """
 from __future__ import annotations
 
+import sys
 from struct import pack
 
 import ml_dtypes
@@ -148,14 +149,24 @@ def from_numpy(np_dtype) -> dtype:
 
 
 def as_dtype(value) -> dtype | None:
-    """Accept a clnn dtype, a NumPy dtype, a Python type or None."""
+    """Accept a clnn dtype, a NumPy dtype, a Python type or None; names are no dtypes, as in PyTorch."""
     if value is None or isinstance(value, dtype):
         return value
     if isinstance(value, type) and value in _BY_PY:
         return _BY_PY[value]
-    if isinstance(value, str):
-        return from_name(value)
+    if not isinstance(value, (type, np.dtype)):
+        raise TypeError(f"{_asker(value)}argument 'dtype' must be {config.spoken}.dtype, not {type(value).__name__}")
     return from_numpy(value)
+
+
+def _asker(value) -> str:
+    """Of the functions on the way here the outermost that has ``value`` as its dtype, as errors begin with it."""
+    frame, name = sys._getframe(2), ""
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("clnn."):
+        if not frame.f_code.co_name.startswith(("_", "<", "method")) and frame.f_locals.get("dtype") is value:
+            name = f"{frame.f_code.co_name}(): "
+        frame = frame.f_back
+    return name
 
 
 _default_float = float32

@@ -22,7 +22,7 @@ from ..core.shape import Size, wrap_dim
 from . import _scatter
 from .creation import alert, filled
 from .indexing import Plan, _check_bounds, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, split
-from .selection import cast, where
+from .selection import cast, narrows, where
 
 _refcount = sys.getrefcount
 
@@ -150,6 +150,8 @@ def _filled_rows(input, dim, index, value):
     if isinstance(value, Tensor):
         if value.shape:
             raise RuntimeError(f"index_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
+        if narrows(value, x.dtype):
+            check_fits(value.item(), x.dtype)
         lines, count, device = Size((x.shape[d],)), Size((index._numel,)), x._storage.device
         rows = _put_rows(filled(lines, 0, dt.uint8, device), index, filled(count, 1, dt.uint8, device), lines, count, 0, 1, True, "set", "index_fill")
         wide = [1] * len(x.shape)                                   # equal indices count once: a mask, not a copy of the value for each

@@ -57,6 +57,14 @@ def where(condition, input=None, other=None, *, out=None):
 Tensor.where = lambda self, condition, other: where(condition, self, other)
 
 
+def narrows(value, row) -> bool:
+    """Whether numbers of the tensor ``value`` may be beyond dtype ``row``: they have to be looked at."""
+    own = value.dtype
+    if own is row or row is dt.bool_ or own.category < row.category:
+        return False
+    return own.category > row.category or not np.can_cast(own.np, row.np)
+
+
 @composite("masked_fill", thin=True, complex=True, inplace=True)
 def masked_fill(input, mask, value):
     """``value`` where ``mask`` is True, else ``input``; the dtype is that of ``input``."""
@@ -64,8 +72,10 @@ def masked_fill(input, mask, value):
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {spoken(mask.dtype)}")
     if isinstance(value, Tensor) and value.shape:
         raise RuntimeError(f"masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {len(value.shape)} dimension(s).")
-    if isinstance(value, Tensor) and value.dtype.is_complex and not input.dtype.is_complex:
-        value = value.item()                                    # may have no imaginary part
+    if isinstance(value, Tensor) and narrows(value, input.dtype):
+        number = value.item()
+        check_fits(number, input.dtype)
+        value = value if value._rg else number
     check_fits(value, input.dtype)
     if input.dtype.category == dt.INT:
         value = as_whole(value, input.dtype)
