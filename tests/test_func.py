@@ -351,13 +351,13 @@ def test_a_function_that_changes_is_noticed():
     def run(x):
         calls.append(1)
         return x.exp().sin() if len(calls) == 1 else x.exp()
-    with pytest.raises(CheckpointError, match="different number of tensors was saved"):
+    with pytest.raises(CheckpointError, match="clnn.utils.checkpoint: A different number of tensors was saved"):
         checkpoint(run, clnn.ones(2, requires_grad=True)).sum().backward()
     sizes = iter([3, 2])
 
     def shrink(x):
         return x[:next(sizes)].exp()
-    with pytest.raises(CheckpointError, match="different metadata"):
+    with pytest.raises(CheckpointError, match="clnn.utils.checkpoint: .* different metadata"):
         checkpoint(shrink, clnn.ones(4, requires_grad=True)).sum().backward()
     with pytest.raises(ValueError, match="keyword"):
         checkpoint(lambda a, k: a, clnn.ones(1), use_reentrant=True, k=1)

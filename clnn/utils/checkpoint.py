@@ -149,13 +149,14 @@ class _Frame:
 
     def _compare(self):
         if len(self.again) != len(self.metas):
-            raise CheckpointError("checkpoint: A different number of tensors was saved during the original forward and recomputation.\nNumber of tensors "
-                                  f"saved during forward: {len(self.metas)}\nNumber of tensors saved during recomputation: {len(self.again)}")
+            raise CheckpointError("clnn.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                                  f"Number of tensors saved during forward: {len(self.metas)}\nNumber of tensors saved during recomputation: {len(self.again)}")
         if self.check == "none":
             return
         for i, (t, (shape, dtype)) in enumerate(zip(self.again, self.metas)):
             if t.shape != shape or t.dtype is not dtype:
-                raise CheckpointError("checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                raise CheckpointError("clnn.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                                      "forward pass.\n"
                                       f"tensor at position {i}:\nsaved metadata: {tuple(shape)}, {dtype}\nrecomputed metadata: {tuple(t.shape)}, {t.dtype}")
 
 
