@@ -425,3 +425,15 @@ def test_draws_are_no_dead_code():
     traced = fx.symbolic_trace(fn)
     assert not traced.graph.eliminate_dead_code()
     assert [n.name for n in traced.graph.nodes] == ["x", "rand_like", "bernoulli", "output"]
+
+
+def test_modules_of_a_local_tracer_are_pickled():
+    """Nobody could look up its class when they are read."""
+    class Local(fx.Tracer):
+        pass
+    net = clnn.nn.Sequential(clnn.nn.Linear(2, 2), clnn.nn.ReLU())
+    traced = fx.GraphModule(net, Local().trace(net))
+    again = pickle.loads(pickle.dumps(traced))
+    assert again.code == traced.code and again.graph._tracer_cls is fx.Tracer
+    x = clnn.ones(3, 2)
+    assert clnn.equal(again(x), net(x))

@@ -226,7 +226,11 @@ class Graph:
         return other
 
     def __getstate__(self):
-        return {**self.__dict__, "owning_module": None, "_at": None}
+        state = {**self.__dict__, "owning_module": None, "_at": None}
+        if self._tracer_cls is not None and "<locals>" in self._tracer_cls.__qualname__:        # no name leads to it
+            from ._symbolic_trace import Tracer
+            state["_tracer_cls"] = Tracer
+        return state
 
 
 class _InsertPoint:
