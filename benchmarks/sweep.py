@@ -1,4 +1,4 @@
-"""Some 380 calls on N x N elements against PyTorch: ``python -m benchmarks.sweep [N] [part of a call]``; prints each call, and the geometric mean."""
+"""Some 490 calls on N x N elements against PyTorch: ``python -m benchmarks.sweep [N] [part of a call]``; prints each call, and the geometric mean."""
 from __future__ import annotations
 
 import math
@@ -81,8 +81,8 @@ T.segment_reduce(x, "sum", lengths=T.full((N,), 1), axis=0); (x - y).abs().max()
 
 
 def statements():
-    """The calls, without those that change their operands first."""
-    yield from (f"T.{n}(x)" if n not in ("relu",) else "T.relu(x)" for n in UNARY)
+    """The calls; those that change their operands come last."""
+    yield from (f"T.{n}(x)" for n in UNARY)
     yield from (f"T.{n}(x, y)" for n in BINARY)
     yield from (f"x.{n}({'1' if n != 'norm' else 'dim=1'})" if n != "diff" else "x.diff()" for n in REDUCTIONS)
     yield from (f"F.{n}(x{', 0.5, 0.0' if n == 'threshold' else ', 1' if n in ('softmin', 'glu') else ''})" for n in ACTIVATIONS)
@@ -95,7 +95,7 @@ def _runner(library, text, n):
     place = {"T": library, "N": n}
     library.manual_seed(0)
     exec(SETUP, place)
-    if text.startswith("x.") and any(text == f"x.{n}" for n in IN_PLACE):
+    if text.removeprefix("x.") in IN_PLACE:
         place["x"] = place["x"].clone()
     exec(f"def run(n):\n    for _ in range(n):\n        {text}\n", place)
     return place["run"]
@@ -121,9 +121,7 @@ def _enough(run, wait, seconds):
 def compare(text, n, seconds=0.025, rounds=4):
     """Microseconds of one call with clnn and with PyTorch: the best of rounds that take turns."""
     runs = [(_runner(clnn, text, n), clnn.synchronize), (_runner(torch, text, n), None)]
-    counts = []
-    for run, wait in runs:
-        counts.append(_enough(run, wait, seconds))
+    counts = [_enough(run, wait, seconds) for run, wait in runs]
     best = [math.inf, math.inf]
     for _ in range(rounds):
         for place, (run, wait) in enumerate(runs):

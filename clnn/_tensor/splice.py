@@ -269,8 +269,10 @@ class Spliced:
                 self._met(key, recipe)
                 return result
         wanted = found > 2 * (len(self.known) > _MANY) or recipe is not None or family is not None and family.open(numbers)
-        if not wanted or not repeat._lock.acquire(blocking=False):
+        if not wanted:
             self.known[key] = found + 1
+            return body()
+        if not repeat._lock.acquire(blocking=False):            # within another body that is observed: no try
             return body()
         try:
             if not found and recipe is None and not config.debug:
