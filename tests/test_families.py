@@ -8,7 +8,7 @@ import pytest
 import clnn
 from clnn import nn
 from clnn._tensor import repeat
-from clnn._tensor.families import of_body, traced
+from clnn._tensor.families import OfBody, traced
 from clnn.core import families, shape, symbols, warn
 from clnn.core import rng as streams
 from clnn.nn import functional as F
@@ -200,7 +200,7 @@ def test_a_trace_draws_no_random_numbers_and_warns_of_nothing(monkeypatch):
         return clnn.empty(x.shape)
     for body in (draws, warns):
         place, family = streams.current().position(), families.Family([1])
-        family.learn([4], traced, of_body(body, (clnn.ones(4),)), ("", False, *(clnn.ones(4).shape, (1,), 0, clnn.float32, device)), [], 0, device, repeat._recipe)
+        family.learn([4], traced, OfBody(body, (clnn.ones(4),)), ("", False, *(clnn.ones(4).shape, (1,), 0, clnn.float32, device)), [], 0, device, repeat._recipe)
         assert not family.variants and family.failures == 1 and streams.current().position() == place and device.recording is None
 
 
@@ -216,7 +216,7 @@ def test_another_thread_works_during_a_trace():
         return clnn.empty(x.shape)
     started, family = [], families.Family([0, 0, 0])
     x = clnn.ones(6)
-    family.learn([6, 1, 0], traced, of_body(body, (x,)), ("", False, x.shape, (1,), 0, clnn.float32, device), [], 0, device, repeat._recipe)
+    family.learn([6, 1, 0], traced, OfBody(body, (x,)), ("", False, x.shape, (1,), 0, clnn.float32, device), [], 0, device, repeat._recipe)
     for thread in started:
         thread.join(30)
     assert results == [15.0] * len(started) and started and device.recording is None

@@ -285,6 +285,10 @@ class ListNode(tape.Node):
         attrs = tuple([(v, v.__class__) for v in self.attrs.values()])
         return (self.op, attrs, self.kept is None, *self.metas), self.kept or ()
 
+    def take(self, told):
+        _, attrs, _, *self.metas = told
+        self.attrs = dict(zip(self.attrs, [v for v, _ in attrs]))
+
     def lookup(self, name):
         if name == self.op.params[0]:
             for t, v in zip(self.kept, self.versions):

@@ -15,54 +15,91 @@ from ..graph import fuse
 from ..runtime import launch as launcher
 from ..runtime.launch import Prepared
 from ..runtime.memory import MIN_BYTES
-from .tensor import Tensor
+from .recorded import Recorded, outputs, tensors_among
+from .tape import AccumulateGrad
+from .tensor import Tensor, edge
 
 _new = object.__new__
 
 
-def traced(numbers, places, call, key, inputs, whole, device, recipe_of):
-    """(function of the numbers in ``places``, recipe) of what has the ``key`` with these ``numbers``: ``call(key)`` does it, with others in the key. The rest is as
-    :func:`repeat.observe` has it."""
-    with device.lock, _Dry(device) as dry, symbols.Trace([numbers[i] for i in places]) as trace:
-        result = call(marked(key, numbers, places, trace.inputs))
+def traced(numbers, groups, call, key, inputs, whole, device, recipe_of, whole_of=None, *, shared=False, drawn=(), deep=False):
+    """(function of one number for each of the ``groups`` of places, what varies) of what has the ``key`` with these ``numbers``: ``call(key)`` does it, with others in the key. What
+    varies is its recipe, or ``whole_of(recipe)``, which has that in it, and ``parts()`` besides; what it ``varies()``, where it does, is put down as its function
+    ``more``, as that is rarely needed, and in words as ``told``. The rest is as :func:`repeat.observe` has it."""
+    with device.lock, _Dry(device) as dry, symbols.Trace([numbers[group[0]] for group in groups]) as trace:
+        result = call(marked(key, numbers, groups, trace.inputs, deep))
         for t in (result if result.__class__ is tuple else (result,)) if whole else ():
             if t.__class__ is Tensor and t._storage.node is not None and t._numel <= whole:
                 fuse.realize(t._storage)
-        recipe = recipe_of(device, result, inputs, dry.made, dry.launches, False, (), True)
+        recipe = recipe_of(device, result, inputs, dry.made, dry.launches, shared, drawn, True)
         if recipe is None:
             raise symbols.Refused("no recipe")
         launches = [(p.where, p.args) if p.__class__ is Prepared else (p.args,) for p, *_ in recipe.launches]
-        return trace.function(trace.text((recipe.sizes, launches, recipe.results))), recipe
+        base = recipe if whole_of is None else whole_of(recipe)
+        varies = getattr(base, "varies", None)
+        if varies is not None:
+            text = trace.text(varies())
+            base.more, base.told = trace.function(text, False), trace.expanded(text)
+        return trace.function(trace.text((recipe.sizes, launches, recipe.results, *(() if whole_of is None else base.parts())))), base
 
 
-def of_body(body, values):
-    """What :func:`traced` takes of a body that is repeated."""
-    return lambda key: body(*_with_numbers(values, iter(key[2:]), {}))
+class OfBody:
+    """What :func:`traced` takes of a body that is repeated. ``tracks``: gradients are recorded."""
+
+    def __init__(self, body, values, tracks=False):
+        self.body, self.values, self.tracks = body, values, tracks
+
+    def __call__(self, key):
+        made = {}
+        self.values = values = _with_numbers(self.values, iter(key[2:]), made)
+        if not self.tracks:
+            return self.body(*values)
+        for t, new in made.values():
+            if t._rg:
+                _follow(t, new)
+        self.result = self.body(*values)
+        return outputs(self.result)
+
+    def recorded(self, recipe):
+        got = Recorded.of(recipe, self.result, tensors_among(self.values))
+        if got is None:
+            raise symbols.Refused("another history than one entry")
+        return got
 
 
-def of_partial(body, operands):
-    """The same of a function that is spliced: a ``functools.partial``, among whose arguments those of the ``operands`` are whose sizes are traced."""
+def _follow(t, new):
+    """``new`` has the history of ``t``."""
+    at = edge(t)
+    new._grad_fn, new._out_nr, new._rg = None if at[0].__class__ is AccumulateGrad else at[0], at[1], True
+
+
+def of_partial(body, operands, outcome):
+    """The same of a function that is spliced: a ``functools.partial``, among whose arguments those of the ``operands`` are whose sizes are traced.
+    ``outcome``: (function, arguments, those by name, the operands as they are traced) -> a tuple of all that it computes."""
     def call(key):
         key, made = iter(key[3:]), {}
         for t in operands:
             shape = next(key)
             if t is not None:
-                strides, offset, _, _ = [next(key) for _ in range(4)]
+                strides, offset, _, tracks = [next(key) for _ in range(4)]
                 if any(map(symbols.is_number, (*shape, *strides, offset))):
-                    _handle(t, shape, strides, offset, made)
+                    new = _handle(t, shape, strides, offset, made)
+                    if tracks:
+                        _follow(t, new)
         found = set()
 
         def other(x):
             if x.__class__ is tuple or x.__class__ is list:
                 return x.__class__([other(v) for v in x])
-            if id(x) in made:
-                found.add(id(x))
-            return made.get(id(x), x)
+            if id(x) not in made:
+                return x
+            found.add(id(x))
+            return made[id(x)][1]
         args, kwargs = other(body.args), {k: other(v) for k, v in body.keywords.items()}
         if len(found) < len(made):
             raise symbols.Refused("an operand that is no argument")
         with _Untouched(operands):
-            return body.func(*args, **kwargs)
+            return outcome(body.func, args, kwargs, [made[id(t)][1] if id(t) in made else t for t in operands])
     return call
 
 
@@ -122,16 +159,17 @@ ALIKE = object()       # stands in keys for a list whose tensors are all of the 
 
 
 def _handle(t, shape, strides, offset, made):
-    got = made.get(id(t))
+    _, got = made.get(id(t), (None, None))
     if got is None:
-        got = made[id(t)] = _new(Tensor)
+        got = _new(Tensor)
+        made[id(t)] = t, got
         got._storage, got.shape, got._strides, got._offset, got.dtype = t._storage, shape, strides, offset, t.dtype
         got._numel = shape.numel()
         got._dense = bool(offset == 0 and is_contiguous(shape, strides))
     return got
 
 
-class _Ghost:
+class Ghost:
     """Stands for memory that is not there."""
 
 
@@ -173,7 +211,7 @@ class _Dry:
     def _alloc(self, nbytes):
         if not self.mine():
             return self.plain(nbytes)
-        self.made.append((_Ghost(), nbytes))
+        self.made.append((Ghost(), nbytes))
         return self.made[-1][0]
 
     def launch(self, kernel, global_size, local_size, args):
@@ -202,3 +240,8 @@ def same(recipe, seen):
         if p.__class__ is Prepared and (p.kernel is not q.kernel or launcher.sizes_of(recipe.device, p.kernel, *p.where) != q.where):
             return False
     return True
+
+
+def same_recorded(said, seen):
+    """The same of two Recorded."""
+    return same(said.recipe, seen.recipe) and (said.op, said.places, said.values, said.label) == (seen.op, seen.places, seen.values, seen.label)

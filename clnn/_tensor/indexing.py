@@ -94,8 +94,19 @@ def take_slice(s, size):
         raise ValueError("step must be greater than zero" if step else "slice step cannot be zero")
     if s.start is None and s.stop is None and s.step is None:
         return 0, 1, size
+    if any(map(symbols.is_number, (s.start, s.stop, size))):
+        start, stop = _bound(s.start, 0, size), _bound(s.stop, size, size)
+        return start, step, 0 if stop <= start else -(-(stop - start) // step)
     start, stop, step = s.indices(size)
     return start, step, max(0, -(-(stop - start) // step))
+
+
+def _bound(i, missing, size):
+    """Where a slice of ``size`` elements begins or ends, of numbers that may be traced."""
+    if i is None:
+        return missing
+    i = i + size if i < 0 else i
+    return 0 if i < 0 else size if i > size else i
 
 
 # -- understanding an index -----------------------------------------------------------------------------------------------------------

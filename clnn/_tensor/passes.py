@@ -5,11 +5,12 @@ the second pass of a kind is observed and later ones do the same with other buff
 """
 from __future__ import annotations
 
+import functools
 import operator
 from collections import Counter
 
 from ..core import dtype as dt
-from ..core import native
+from ..core import families, native
 from ..core.config import config
 from ..graph import fuse
 from ..runtime import launch as launcher
@@ -18,7 +19,9 @@ from ..runtime.params import on_change
 from . import foreign, override, repeat, tape
 from .dispatch import plain
 from .entries import OpNode
+from .families import same, traced
 from .grad_mode import state
+from .regraph import Copied
 from .tensor import Tensor
 from .writing import bump
 
@@ -27,7 +30,8 @@ _PENDING = 1 << 13      # elements per entry, of saved values that are still to 
 _MOST = 256             # kinds of graph that are remembered
 _LARGE = 4096           # entries of a graph
 _BYTES = 1 << 26        # of all that a pass computes
-_MISSES = 16            # passes over graphs of one root and size in a row that were new, after which few are looked at
+_AHEAD = 4              # parts of a key that tell no tensor, in front
+_MISSES = 40            # passes over graphs of one root and size in a row that were new, after which few are looked at
 _SELDOM = 16
 _OPS = __name__.partition(".")[0] + ".ops."
 _age = operator.attrgetter("seq")
@@ -57,9 +61,12 @@ _collect = native.form("collect", _collect)
 
 @native.know
 class _Graph:
-    """The entries of a graph by age, what tells its kind, and the memory that its pass reads."""
+    """The entries of a graph by age, what tells its kind, and the memory that its pass reads.
 
-    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves", "drawn", "sort", "pending")
+    ``key``: of each entry what its part of the pass follows from, sizes among it. ``links``: numbers that tell what belongs to what: no sizes.
+    """
+
+    __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves", "drawn", "sort", "pending", "links")
 
     def __init__(self, roots, device):
         self.device = device
@@ -69,10 +76,10 @@ class _Graph:
             raise _Unlike
         self.nodes = sorted(found, key=_age, reverse=True)
         self.number = {node: i for i, node in enumerate(self.nodes)}
-        self.key, self.buffers, self.places, self.leaves, self.drawn = [], [], {}, [], []
+        self.key, self.links, self.buffers, self.places, self.leaves, self.drawn = [], [], [], {}, [], []
 
     def describe(self, accumulate):
-        key, number = self.key, self.number
+        links, number = self.links, self.number
         for node in self.nodes:
             if node.pre_hooks or node.hooks or node.trace:
                 raise _Unlike
@@ -84,7 +91,7 @@ class _Graph:
             else:
                 self._other(node)
             for e in node.edges:
-                key += (None,) if e is None else (number[e[0]], e[1])
+                links += (None,) if e is None else (number[e[0]], e[1])
 
     def _operator(self, node):
         if node.freed or node.retains:
@@ -125,7 +132,7 @@ class _Graph:
         if kind is float:
             self.key += (v if v else str(v), kind)              # 0.0 equals -0.0
         elif kind is tuple or kind is list or issubclass(kind, tuple):
-            self.key += (kind, len(v))
+            self.key += (kind, float(len(v)))
             for item in v:
                 if item.__class__ in _ATOMS:
                     self.key += (item, item.__class__)
@@ -142,7 +149,8 @@ class _Graph:
         traits = node.traits()
         if traits is None or node.retains:
             raise _Unlike
-        self.key += (traits[0], len(traits[1]), len(node.edges), self.number.get(getattr(node, "source", None)))
+        self.key.append(traits[0])
+        self.links += (len(traits[1]), len(node.edges), self.number.get(getattr(node, "source", None)))
         for t in traits[1]:
             if t.__class__ not in plain:
                 raise _Unlike
@@ -183,7 +191,8 @@ class _Graph:
         if at is None:
             at = self.places[id(buf)] = len(self.buffers)
             self.buffers.append(buf)
-        self.key += (v.shape, v._strides, v._offset, v.dtype, at)
+        self.key += (v.shape, v._strides, v._offset, v.dtype)
+        self.links.append(at)
 
 
 _describe = native.form("describe_graph", _Graph.describe)
@@ -197,17 +206,33 @@ class _Pass:
     def __init__(self, recipe, freed):
         self.recipe, self.freed = recipe, freed
 
+    def parts(self):
+        """What may be another over graphs of other sizes, besides the recipe."""
+        return ()
+
+    def varied(self, sizes, launches, results):
+        """The same over a graph of other sizes."""
+        if sum(sizes) > _BYTES:
+            raise OverflowError("more than is held for a pass")
+        return _Pass(self.recipe.varied(sizes, launches, results), self.freed)
+
 
 class _Known:
     """The kinds of graph that were met."""
 
     def __init__(self):
-        self.passes, self.met, self.trials, self.misses = {}, {}, {}, Counter()
+        self.passes, self.met, self.trials, self.akin, self.misses = {}, {}, {}, {}, Counter()
 
     def clear(self):
         self.passes.clear()
+        self.akin.clear()
         self.met.clear()
         self.trials.clear()
+
+    def keep(self, key, found):
+        if len(self.passes) >= _MOST:
+            self.passes.clear()
+        self.passes[key] = found
 
     def looks(self, sort):
         """Whether the next graph of a sort is told at all: programs whose graphs are new each time, or too large, should not pay for it."""
@@ -250,7 +275,8 @@ def _told(roots, seeds, keep, places):
     try:
         graph = _Graph(roots, device)
         number = graph.number
-        graph.key += (device, keep, config.matmul_precision, config.tensor_cores, *[x for node, nr in roots for x in (number[node], nr)])
+        graph.key += (device, keep, config.matmul_precision, config.tensor_cores)
+        graph.links += [x for node, nr in roots for x in (number[node], nr)]
         for seed in seeds:
             if seed.__class__ not in plain:
                 return None
@@ -259,35 +285,70 @@ def _told(roots, seeds, keep, places):
     except (_Unlike, foreign.NoStrides):
         return None
     if places is not None:
-        graph.key += [x for node, nr in places for x in (number.get(node), nr)]
+        graph.links += [x for node, nr in places for x in (number.get(node), nr)]
         graph.key.append("places")
+    graph.key.append(families.Fixed(graph.links))
     return graph
 
 
 def _first(key, graph, roots, seeds, keep, places):
-    """Walk a graph of a kind that is not known yet; the second time, learn what the pass does."""
-    def walk(*seeds):
-        got = tape.run(roots, list(seeds), keep, False, places, accumulate=places is None)
-        return tuple(got) if places is not None else tuple([_gained(leaf, had) for leaf, had in zip(graph.leaves, before)])
+    """Walk a graph of a kind that is not known yet; the second time, learn what the pass does, or where it follows from those over graphs of other sizes do that."""
+    family, numbers = families.find(_known.akin, key, graph.device.manner(), deep=True)
+    variant, said = (None, None) if family is None else family.of(numbers)
     sort = hash(key)
+    if said is not None and variant.checks >= families.CHECKS:
+        if sort in _known.met:                                  # many sizes are met once
+            _known.keep(key, said)
+        _known.met[sort] = 1
+        del _known.misses[graph.sort]
+        return _again(said, graph, places is None)
+
+    def walk(*seeds):
+        return _walked(graph.nodes, graph.leaves, roots, seeds, keep, places)
     count = _known.met[sort] = _known.met.get(sort, 0) + 1
-    before = [None if leaf._grad is None else leaf._grad._storage.buf for leaf in graph.leaves]
-    if count == 1 or count > 4 or not repeat._lock.acquire(blocking=False):
+    opens = said is not None or family is not None and family.open(numbers)
+    if count == 1 and not opens or count > 4 or not repeat._lock.acquire(blocking=False):
         if len(_known.met) > 16 * _MOST:
             _known.met.clear()
         return list(walk(*seeds))
     try:
-        result, recipe = repeat.observe(walk, seeds, graph.buffers, _PENDING * len(graph.nodes), _BYTES, graph.drawn)
+        if opens and said is None:
+            _trace(family, numbers, key, graph, roots, seeds, keep, places)
+        result, recipe = repeat.observe(walk, seeds, graph.buffers, _PENDING * len(graph.nodes), _BYTES, graph.drawn, said is not None)
+        if said is not None and recipe.__class__ is repeat.Recipe:
+            family.check(variant, said.recipe, recipe, same)
     finally:
         repeat._lock.release()
     if recipe is repeat.WAITS:
         _known.met[sort] -= 1
     elif recipe is not None and (not graph.drawn or _confirmed(sort, recipe)):
-        if len(_known.passes) >= _MOST:
-            _known.clear()
-        freed = [i for i, node in enumerate(graph.nodes) if getattr(node, "freed", False)]
-        _known.passes[key] = _Pass(recipe, freed)
+        _known.keep(key, _Pass(recipe, _used_up(graph.nodes)))
     return list(result)
+
+
+def _walked(nodes, leaves, roots, seeds, keep, places):
+    """The gradients that a walk gives, or those of ``leaves`` that it has changed."""
+    before = [None if leaf._grad is None else leaf._grad._storage.buf for leaf in leaves]
+    got = tape.run(roots, list(seeds), keep, False, places, accumulate=places is None)
+    return tuple(got) if places is not None else tuple([_gained(leaf, had) for leaf, had in zip(leaves, before)])
+
+
+def _used_up(nodes):
+    return [i for i, node in enumerate(nodes) if getattr(node, "freed", False)]
+
+
+def _trace(family, numbers, key, graph, roots, seeds, keep, places):
+    """Have the ``family`` learn what a walk over the graph does, as a function of sizes."""
+    def call(key):
+        nonlocal copied
+        copied = Copied(graph.nodes, seeds, key[_AHEAD:], _ATOMS, plain, places is None)
+        copies = copied.copies
+        return _walked(None, copied.leaves, [(copies[node], nr) for node, nr in roots], copied.seeds, keep,
+                       None if places is None else [(copies.get(node, node), nr) for node, nr in places])
+    copied = None
+    trace = functools.partial(traced, shared=True, drawn=graph.drawn, deep=True)
+    family.learn(numbers, trace, call, key, graph.buffers, _PENDING * len(graph.nodes), graph.device, repeat._recipe,
+                 lambda recipe: _Pass(recipe, _used_up(copied.copies.values())))
 
 
 def _confirmed(sort, recipe):

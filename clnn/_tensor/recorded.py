@@ -44,6 +44,16 @@ class Recorded:
         new.values = tuple([None if isinstance(v, Tensor) else v for v in node.values])
         return new
 
+    def parts(self):
+        """What may be another for other sizes, besides the recipe."""
+        return (self.values,)
+
+    def varied(self, sizes, launches, results, values):
+        """The same for other sizes."""
+        new = Recorded()
+        new.recipe, new.op, new.places, new.values, new.label = self.recipe.varied(sizes, launches, results), self.op, self.places, values, self.label
+        return new
+
     def run(self, buffers, tensors):
         made = self.recipe.run(buffers)
         self.op.attach(self.op, made, tuple([v if at < 0 else tensors[at] for v, at in zip(self.values, self.places)]))

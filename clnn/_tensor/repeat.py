@@ -24,7 +24,7 @@ from ..runtime.launch import BUFFER, NUMBER, Prepared, run_all
 from ..runtime.memory import HUGE_FROM, MIN_BYTES
 from ..runtime.params import on_change
 from ..runtime.sharing import shared as seen_by_arrays
-from .families import ALIKE, of_body, only_integers, same, traced
+from .families import ALIKE, OfBody, only_integers, same, same_recorded, traced
 from .foreign import NoStrides
 from .grad_mode import state
 from .recorded import Recorded, outputs, tensors_among
@@ -59,7 +59,7 @@ class Recipe:
         new = Recipe()
         new.device, new.small, new.places, new.single, new.named, new.flow = self.device, self.small, self.places, self.single, self.named, self.flow
         new.sizes, new.results = sizes, results
-        new.launches = [(p.varied(*other), pick, None) for (p, pick, _), other in zip(self.launches, launches)]
+        new.launches = [(p.varied(*other), pick, drawn) for (p, pick, drawn), other in zip(self.launches, launches)]
         return new
 
     def run(self, buffers, numbers=()):
@@ -258,14 +258,17 @@ def repeated(body, mode="", entries=None):
             known.clear()
             met.clear()
         device, tracks = _device(values), entries is not None and state.grad and _tracked(values)
-        family, numbers = (None, None) if found or fresh or tracks or device.__class__ is not Device else families.find(akin, key, device.manner())
-        variant, recipe = (None, None) if family is None else family.of(numbers)
+        family, numbers = (None, None) if found and not tracks or fresh or device.__class__ is not Device else families.find(akin, key, device.manner())
+        if tracks and family is not None and family.hopeless():
+            return body(*values)                                # it leaves other entries than the one that could be kept
+        variant, recipe = (None, None) if family is None or found else family.of(numbers)
         if recipe is not None and variant.checks >= families.CHECKS:
             if hash(key) in met:
                 known[key] = recipe
             else:                                               # many sizes are met once: what is kept costs memory, and the collector of garbage time
                 met.add(hash(key))
-            return recipe.run(_computed(missed.buffers))
+            buffers = _computed(missed.buffers)
+            return recipe.run(buffers, tensors_among(values)) if tracks else recipe.run(buffers)
         wanted = found or recipe is not None or family is not None and family.open(numbers)
         if not wanted:
             known[key] = found + 1
@@ -277,13 +280,15 @@ def repeated(body, mode="", entries=None):
             if len(set(map(id, _computed(missed.buffers)))) < apart:
                 return body(*values)                            # operands that are copies of each other, which the key does not say
             if not found and recipe is None and not config.debug:
-                family.learn(numbers, traced, of_body(body, values), key, missed.buffers, whole, device, _recipe)
+                case = OfBody(body, values, tracks)
+                family.learn(numbers, traced, case, key, missed.buffers, whole, device, _recipe, case.recorded if tracks else None)
             result, seen = observe(body, values, missed.buffers, whole, flow=recipe is not None, tracks=tracks)
-            if recipe is not None and seen.__class__ is Recipe:
-                family.check(variant, recipe, seen, same)
-                seen.flow = None
+            learned = seen
             if tracks and seen.__class__ is Recipe:
                 seen = Recorded.of(seen, result, tensors_among(values))
+            if recipe is not None and learned.__class__ is Recipe and seen is not None:
+                family.check(variant, recipe, seen, same_recorded if tracks else same)
+                learned.flow = None
         finally:
             _lock.release()
         if seen is not WAITS:

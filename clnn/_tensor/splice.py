@@ -16,6 +16,7 @@ import threading
 from ..core import dtype as dt
 from ..core import families, native
 from ..core.config import config
+from ..core.shape import Size
 from ..graph import fuse
 from ..graph.node import Storage
 from ..runtime import launch as launcher
@@ -24,10 +25,10 @@ from ..runtime.params import on_change
 from . import foreign, override, repeat, tape
 from .dispatch import plain
 from .entries import FREED, OpNode, inference_saved
-from .families import of_partial, same, traced
+from .families import Ghost, of_partial, traced
 from .grad_mode import state
 from .template import Gate, Kept, Template, Unlike, told
-from .tensor import Tensor, edge
+from .tensor import Tensor, edge, make
 
 FEW = 1 << 18           # elements of all operands: with more, the host's part of the time is small
 _WHOLE = 1 << 16        # elements of a result that is still to be computed: with more it gains by being fused with what reads it
@@ -197,13 +198,45 @@ class SplicedNode(tape.Node):
             return (SplicedNode,), ()
         if self.freed or not self._unchanged():
             return None
-        return (self.template,), [t for t in (*self.operands, *self.kept) if t is not None]
+        return self.template.kin or self.template, [t for t in (*self.operands, *self.kept) if t is not None]
 
 
 def usual() -> bool:
     """Whether nothing listens to the calls of operators, so that a function may run as what it was before."""
     return not (launcher.recorders is not None or launcher.recording is not None or not repeat.on or state.watched or state.autocast is not None
                 or override.local.modes or state.pushing)
+
+
+class _Outcome:
+    """What a function that is traced comes to; ``inputs``: the memory that it reads, to which that of random numbers is added."""
+
+    def __init__(self, tracked, inputs):
+        self.tracked, self.inputs, self.single, self.entries, self.draws, self.numbers = tracked, inputs, False, (), [], []
+
+    def __call__(self, body, args, kwargs, operands):
+        """Everything that it computes: its results, and what its entries keep."""
+        global _listening
+        _listening = threading.get_ident(), self._listen
+        try:
+            result = body(*args, **kwargs)
+        finally:
+            _listening = None
+        results, self.single = (result, False) if result.__class__ is tuple else ((result,), True)
+        if any([r is not None and r._rg for r in results]) is not self.tracked:
+            raise Unlike
+        between, *self.entries = told(results, [*operands, *self.numbers], None) if self.tracked else ([],)
+        return (*results, *between)
+
+    def _listen(self, draw, shape, args, kwargs):
+        shape, kind = Size(shape), next(v for v in (*args, *kwargs.values()) if v.__class__ is dt.dtype)
+        numbers = make(Storage(next(v for v in (*args, *kwargs.values()) if v.__class__ is Device), shape.numel() * kind.itemsize, Ghost()), shape, kind, shape.numel())
+        self.inputs.append(numbers._storage.buf)
+        self.draws.append((draw, shape, args, kwargs))
+        self.numbers.append(numbers)
+        return numbers
+
+    def template(self, recipe):
+        return Template(recipe, self.single, self.draws, *self.entries)
 
 
 class Spliced:
@@ -214,17 +247,16 @@ class Spliced:
     """
 
     def __init__(self, lasts=True):
-        self.known, self.akin, self.met = {}, {}, set()
-        for kept in (self.known, self.akin, self.met) if lasts else ():
+        self.known, self.akin, self.kin, self.met = {}, {}, {}, set()
+        for kept in (self.known, self.akin, self.kin, self.met) if lasts else ():
             on_change(kept.clear)
             dt.default_listeners.append(kept.clear)
 
-    def _met(self, key, recipe):
-        """Keep the ``recipe`` of a call from its second time on: many sizes are met once."""
+    def _met(self, key, template):
+        """Keep the ``template`` of a call from its second time on: many sizes are met once."""
         told = hash(key)
         if told in self.met:
-            self.known[key] = Template(recipe, recipe.single, ())
-            recipe.single = False                               # as :func:`_again` takes it
+            self.known[key] = template
         elif len(self.met) > 8 * _MOST:
             self.met.clear()
         self.met.add(told)
@@ -251,35 +283,47 @@ class Spliced:
         except TypeError:                                       # an attribute without a hash
             return body()
         if found.__class__ is Template:
-            if found.draws:
-                if foreign.here.maps:                                # each sample may take its own numbers
-                    return body()
-                operands = _with_draws(found, operands, buffers)
-            return _again(found, operands, buffers, tracked, edges, source)
+            return self._same(found, body, operands, buffers, tracked, edges, source)
         if found > _TRIES:
             return body()
         if len(self.known) > _MOST:
             self.known.clear()
-        family = variant = recipe = None
-        if not found and not tracked and body.__class__ is functools.partial and key[-1].__class__ is Device:
+        family = numbers = variant = template = None
+        if not found and edges is None and body.__class__ is functools.partial and key[-1].__class__ is Device:
             family, numbers = families.find(self.akin, key, key[-1].manner())
-            variant, recipe = (None, None) if family is None else family.of(numbers)
-            if recipe is not None and variant.checks >= families.CHECKS:
-                result = recipe.run(buffers)
-                self._met(key, recipe)
-                return result
-        wanted = found > 2 * (len(self.known) > _MANY) or recipe is not None or family is not None and family.open(numbers)
-        if not wanted:
+            variant, template = (None, None) if family is None else family.of(numbers)
+            if template is not None:
+                template.kin = variant.base.kin, *[numbers[i] for i in variant.places]
+            if template is not None and variant.checks >= families.CHECKS:
+                self._met(key, template)
+                return self._same(template, body, operands, buffers, tracked, edges, source)
+        if not (found > 2 * (len(self.known) > _MANY) or template is not None or family is not None and family.open(numbers)):
             self.known[key] = found + 1
             return body()
+        return self._observed(body, operands, key, buffers, tracked, edges, found, family, numbers, variant, template)
+
+    @staticmethod
+    def _same(template, body, operands, buffers, tracked, edges, source):
+        if template.draws:
+            if foreign.here.maps:                                    # each sample may take its own numbers
+                return body()
+            operands = _with_draws(template, operands, buffers)
+        return _again(template, operands, buffers, tracked, edges, source)
+
+    def _observed(self, body, operands, key, buffers, tracked, edges, found, family, numbers, variant, said):
+        """``body()``, from which it is learned what it does. ``said``: what the ``variant`` of its ``family`` says for the ``numbers`` of the key."""
         if not repeat._lock.acquire(blocking=False):            # within another body that is observed: no try
             return body()
         try:
-            if not found and recipe is None and not config.debug:
-                family.learn(numbers, traced, of_partial(body, operands), key, buffers, _WHOLE, key[-1], repeat._recipe)
-            result, template = _learn(body, operands, buffers, tracked, edges, recipe is not None)
-            if recipe is not None and template.__class__ is Template:
-                family.check(variant, recipe, template.recipe, same)
+            if numbers is not None and said is None and not config.debug:
+                outcome = _Outcome(tracked, buffers.copy())
+                family.learn(numbers, traced, of_partial(body, operands, outcome), key, outcome.inputs, _WHOLE, key[-1], repeat._recipe, outcome.template)
+                for each in family.variants:
+                    if each.base.kin is None:
+                        each.base.kin = self.kin.setdefault(each.base.frame(), each.base)
+            result, template = _learn(body, operands, buffers, tracked, edges, said is not None)
+            if said is not None and template.__class__ is Template:
+                family.check(variant, said, template, Template.same)
                 template.recipe.flow = None
         finally:
             repeat._lock.release()
@@ -352,7 +396,7 @@ _again = native.form("spliced", _again)
 
 def _with_draws(template, operands, buffers):
     """The operands of a call and the random numbers that it takes, whose memory is added to ``buffers``."""
-    numbers = [draw() for draw in template.draws]
+    numbers = [draw(shape, *args, **kwargs) for draw, shape, args, kwargs in template.draws]
     buffers += [t._storage.buffer() for t in numbers]
     return [*operands, *numbers]
 
@@ -360,10 +404,11 @@ def _with_draws(template, operands, buffers):
 _listening = None       # (thread, function) while one observes a function that may draw
 
 
-def drawn(draw):
-    """What ``draw()`` gives: random numbers in a dense tensor of a shape that follows from those of operands. A function that is repeated has it draw again."""
+def drawn(draw, shape, args, kwargs):
+    """What ``draw(shape, *args, **kwargs)`` gives: random numbers in a dense tensor of a shape that follows from those of operands. A function that is repeated
+    has it draw again."""
     listening = _listening
-    return draw() if listening is None or listening[0] != threading.get_ident() else listening[1](draw)
+    return draw(shape, *args, **kwargs) if listening is None or listening[0] != threading.get_ident() else listening[1](draw, shape, args, kwargs)
 
 
 def _versions(tensors):
@@ -374,14 +419,14 @@ def _learn(body, operands, buffers, tracked, edges, flow):
     """(what ``body`` gives, its Template, None or WAITS)."""
     said, draws, operands = [], [], list(operands)
 
-    def listen(draw):
+    def listen(draw, shape, args, kwargs):
         global _listening
         observing, _listening = repeat.observing, None
         with observing.apart() if observing is not None else contextlib.nullcontext():      # None: it is called as it is, as its kernels are to be built
-            numbers = draw()
+            numbers = draw(shape, *args, **kwargs)
             buffers.append(numbers._storage.buffer())
         _listening = me, listen
-        draws.append(draw)
+        draws.append((draw, shape, args, kwargs))
         operands.append(numbers)
         return numbers
 

@@ -50,6 +50,10 @@ class Node:
         applied: a pass over it is never repeated (see ``passes``)."""
         return None
 
+    def take(self, told):
+        """For an entry that keeps no tensors: be as ``told``, the values of :meth:`traits` with other sizes."""
+        raise NotImplementedError
+
     def name(self):
         return type(self).__name__
 

@@ -9,8 +9,10 @@ from ..graph.node import Storage
 from . import tape
 from .dispatch import plain
 from .entries import FACTORS, OpNode
+from .families import same
 from .tensor import Tensor, edge, make
 
+_new = object.__new__
 STEPS = 512             # entries of one function
 _PENDING = 1 << 15      # elements of a kept value that is still to be computed: a larger one is rather computed where it is needed, with what reads it
 
@@ -30,6 +32,14 @@ class Kept:
 
     def __init__(self, place, geometry=None, producer=None, value=None):
         self.place, self.geometry, self.producer, self.value = place, geometry, producer, value
+
+    def varies(self):
+        """What may be another for other sizes."""
+        return (self.value,) if self.place < 0 else self.geometry
+
+    def varied(self, told):
+        """The same with what it ``varies``."""
+        return self if told is None else Kept(-1, value=told[0]) if self.place < 0 else Kept(self.place, told, self.producer)
 
 
 class Step:
@@ -51,6 +61,31 @@ class Step:
         self.values = [kept(v) for v in node.values]
         self.result = None if node.result is None else [None if r is None else kept(_unpacked(r)) for r in node.result]
 
+    def varies(self):
+        """What may be another for other sizes."""
+        if self.bare is not None:
+            return {name: getattr(self.bare, name) for name in _own(self.bare)}
+        return self.metas, [v.varies() for v in self.values], self.result and [r and r.varies() for r in self.result]
+
+    def frame(self):
+        """What is the same for all sizes."""
+        values = [*self.values, *(self.result or ())] if self.bare is None else ()
+        of = type(self.bare) if self.bare is not None else (self.op, self.keeps, self.lasts, self.result is None)
+        return of, self.outs, self.label, self.origin, tuple(self.edges), tuple([v and (v.place, v.geometry is None, v.producer) for v in values])
+
+    def varied(self, told):
+        """The same with what it ``varies``."""
+        new = copy.copy(self)
+        if self.bare is not None:
+            new.bare = copy.copy(self.bare)
+            for name, value in told.items():
+                setattr(new.bare, name, value)
+            return new
+        new.metas, values, result = told
+        new.values = [v.varied(one) for v, one in zip(self.values, values)]
+        new.result = self.result and [r and r.varied(one) for r, one in zip(self.result, result)]
+        return new
+
     def name(self):
         return self.label or (self.op.grad_name if self.bare is None else self.bare.name())
 
@@ -58,14 +93,22 @@ class Step:
         return self.bare is None and not self.lasts and (self.keeps or self.result is not None or self.op.name in FACTORS)
 
 
+def _own(node):
+    """The attributes that an entry has besides those of all."""
+    slots = [name for cls in type(node).__mro__[:type(node).__mro__.index(tape.Node)] for name in cls.__dict__.get("__slots__", ())]
+    return [*slots, *node.__dict__]
+
+
 @native.know
 class Template:
     """A kind of call: its launches, its entries oldest first, whose outputs the results are, which operands and results the entries keep.
 
-    ``draws``: functions that give the random numbers it takes, which are operands behind the others.
+    ``draws``: functions that give the random numbers it takes, with their arguments, of which a shape is the first; they are operands behind the others.
+    ``more``: what it ``varies`` as a function of sizes, where such were traced; ``told``: a text for that.
+    ``kin``: what tells it where it follows from that of other sizes: one with the same entries, and the sizes; of what was traced the first one with such entries.
     """
 
-    __slots__ = ("recipe", "steps", "roots", "wanted", "kept", "uses_up", "single", "again", "draws", "reached")
+    __slots__ = ("recipe", "steps", "roots", "wanted", "kept", "uses_up", "single", "again", "draws", "reached", "kin", "more", "told")
 
     def __init__(self, recipe, single, draws, steps=(), roots=(None,), wanted=(), kept=(False,)):
         self.recipe, self.single, self.draws, self.steps, self.roots, self.wanted, self.kept = recipe, single, draws, steps, roots, wanted, kept
@@ -73,6 +116,47 @@ class Template:
         ends = {e for s in steps for e in s.edges if e.__class__ is int}
         self.reached = [i in ends for i in range(len(wanted))]      # operands whose gradients the entries give
         self.again = None               # the kinds of its gradients that are differentiated again
+        self.kin = None
+
+    def varies(self):
+        """What may be another for other sizes, of the entries."""
+        return [s.varies() for s in self.steps]
+
+    def parts(self):
+        """What may be another for other sizes, besides the recipe and the entries: the shapes of random numbers."""
+        return ([shape for _, shape, _, _ in self.draws],)
+
+    def varied(self, sizes, launches, results, shapes):
+        """The same for other sizes, which ``kin`` is to tell; ``steps`` are made when they are needed."""
+        new = _new(Template)
+        new.roots, new.wanted, new.kept, new.uses_up, new.single, new.draws, new.reached = (
+            self.roots, self.wanted, self.kept, self.uses_up, self.single, self.draws, self.reached)
+        if shapes:
+            new.draws = [(draw, shape, args, kwargs) for (draw, _, args, kwargs), shape in zip(self.draws, shapes)]
+        new.recipe, new.again, new.kin = self.recipe.varied(sizes, launches, results), None, None
+        return new
+
+    def frame(self):
+        """What is the same for those of other sizes with the same entries."""
+        return self.told or id(self), tuple(self.roots), tuple([s.frame() for s in self.steps])
+
+    def of(self, *numbers):
+        """The same for other sizes, without a recipe."""
+        new = _new(Template)
+        new.roots, new.uses_up, new.steps = self.roots, self.uses_up, [s.varied(one) for s, one in zip(self.steps, self.more(*numbers))]
+        return new
+
+    def same(self, seen):
+        """Whether this, which follows from that of other sizes, is what was ``seen``."""
+        return same(self.recipe, seen.recipe) and self.varies() == seen.varies() and self.roots == seen.roots and self.wanted == seen.wanted \
+            and self.parts() == seen.parts() and [s.frame() for s in self.steps] == [s.frame() for s in seen.steps] and self.kept == seen.kept
+
+    def __getattr__(self, name):
+        if name != "steps":
+            raise AttributeError(name)
+        base, *numbers = self.kin
+        self.steps = steps = base.of(*numbers).steps
+        return steps
 
 
 class Gate(tape.Node):

@@ -6,27 +6,37 @@ that. Other conditions are another variant.
 """
 from __future__ import annotations
 
+import itertools
+from operator import itemgetter
+
 from .shape import Size
 
 CHECKS = 2              # cases that a variant has to agree with
 _VARIANTS = 32          # of a family
 _PATIENCE = 2           # cases after the first one that are worked out before a trace, which takes as long as some of them, is worth it
+_REST = 2               # cases to go by per variant, before the next trace
 _FAILURES = 7           # traces of a family that came to nothing
+_SEEN = 6               # cases that tell which numbers go together
 _INT = {int}
 _ONE = object()         # a number, in what :func:`split` gives, or the beginning of what says how many
 debug = None            # a function that is told of failures: (what the family is of, an exception), or (what was said, what is right)
 
 
 class Variant:
-    """What holds for numbers that meet some conditions: ``make`` gives what varies, or None, and ``base.varied`` the whole."""
+    """What holds for numbers that meet some conditions: ``make`` gives what varies, or None, and ``base.varied`` the whole. ``places``: of the numbers that
+    ``make`` takes in a key, in some more of which these have to be found again."""
 
-    __slots__ = ("make", "base", "checks", "places")
+    __slots__ = ("make", "base", "checks", "places", "once", "again")
 
-    def __init__(self, make, base, places):
-        self.make, self.base, self.places, self.checks = make, base, places, 0
+    def __init__(self, make, base, groups):
+        self.make, self.base, self.checks, self.places = make, base, 0, [group[0] for group in groups]
+        pairs = [(group[0], i) for group in groups for i in group[1:]]
+        self.once, self.again = [itemgetter(*places) for places in zip(*pairs)] or (None, None)
 
     def of(self, numbers):
         """The whole for the ``numbers`` of a key, or None."""
+        if self.once is not None and self.once(numbers) != self.again(numbers):
+            return None
         try:
             got = self.make(*[numbers[i] for i in self.places])
         except Exception:                                       # no such step for these: a division by zero, more than a word holds
@@ -35,12 +45,12 @@ class Variant:
 
 
 class Family:
-    """Cases that differ in numbers alone; ``first`` are those of the first one."""
+    """Cases that differ in numbers alone; ``first`` are those of the first one, ``seen`` those of some others."""
 
-    __slots__ = ("first", "varying", "variants", "failures", "rest")
+    __slots__ = ("first", "varying", "variants", "failures", "rest", "seen")
 
     def __init__(self, numbers):
-        self.first, self.varying, self.variants, self.failures, self.rest = numbers, set(), [], 0, _PATIENCE
+        self.first, self.varying, self.variants, self.failures, self.rest, self.seen = numbers, set(), [], 0, _PATIENCE, []
 
     def of(self, numbers):
         """(a variant, what it gives for ``numbers``), or (None, None)."""
@@ -59,22 +69,36 @@ class Family:
 
     def open(self, numbers):
         """Whether a trace is worth trying: what failed is left alone for ever more cases."""
+        if len(self.seen) < _SEEN:
+            self.seen.append(numbers)
         if self.rest:
             self.rest -= 1
             return False
         return self.failures < _FAILURES and len(self.variants) < _VARIANTS and self.first != numbers
 
+    def hopeless(self):
+        """Whether all traces came to nothing."""
+        return self.failures >= _FAILURES and not self.variants
+
     def learn(self, numbers, trace, *case):
-        """``trace(numbers, places, *case)`` gives (what varies as a function of the numbers in ``places``, the whole for these numbers)."""
+        """``trace(numbers, groups, *case)`` gives (what varies as a function of one number for each of the ``groups`` of places, the whole for these numbers)."""
         changed = self._changed(numbers)
         if not self.varying.issuperset(changed):
             self.varying.update(changed)
             self.variants.clear()
-        places = sorted(self.varying)
+        groups = self._alike(numbers)
+        self.rest = _REST * len(self.variants)                  # where sizes are of ever more kinds, few traces are worth their time
         try:
-            self.variants.append(Variant(*trace(numbers, places, *case), places))
+            self.variants.append(Variant(*trace(numbers, groups, *case), groups))
         except Exception as exc:                                # whatever the code has to say about such numbers: it works with plain ones as ever
             self._failed(case[0], exc)
+
+    def _alike(self, numbers):
+        """The places of what varies, those together that had the same number in all cases: one size is found in many shapes."""
+        groups = {}
+        for i in sorted(self.varying):
+            groups.setdefault((self.first[i], numbers[i], *[case[i] for case in self.seen]), []).append(i)
+        return list(groups.values())
 
     def check(self, variant, said, right, same):
         """Compare what a variant said with what is right."""
@@ -91,9 +115,20 @@ class Family:
             debug(of, why)
 
 
-def split(key):
-    """(the key without its numbers, these)."""
+class Fixed(tuple):
+    """Numbers of a key that cases of a family have in common."""
+
+    __slots__ = ()
+
+
+def split(key, deep=False):
+    """(the key without its numbers, these); ``deep``: also those of tuples within it."""
     kind, numbers = [], []
+    _split(key, kind, numbers, deep)
+    return tuple(kind), numbers
+
+
+def _split(key, kind, numbers, deep):
     for part in key:
         c = part.__class__
         if c is int:
@@ -102,28 +137,34 @@ def split(key):
         elif (c is Size or c is tuple) and part and set(map(type, part)) == _INT:
             numbers.extend(part)
             kind.append((_ONE, c, len(part)))
+        elif deep and c is tuple:
+            kind.append((_ONE, None, len(part)))
+            _split(part, kind, numbers, deep)
         else:
             kind.append(part)
-    return tuple(kind), numbers
 
 
-def marked(key, numbers, places, traced):
-    """``key``, which has ``numbers``, as a list with the ``traced`` ones in their ``places``."""
-    given, out = dict(zip(places, traced)), []
+def marked(key, numbers, groups, traced, deep=False):
+    """``key``, which has ``numbers``, as a list with each of the ``traced`` ones in the places of its group."""
+    given, kind = {i: number for group, number in zip(groups, traced) for i in group}, iter(split(key, deep)[0])
     numbers = iter([given.get(i, n) for i, n in enumerate(numbers)])
-    for part in split(key)[0]:
-        if part is _ONE:
-            out.append(next(numbers))
-        elif part.__class__ is tuple and part and part[0] is _ONE:
-            out.append(part[1]([next(numbers) for _ in range(part[2])]))
-        else:
-            out.append(part)
-    return out
+
+    def read(count):
+        out = []
+        for part in kind if count is None else itertools.islice(kind, count):
+            if part is _ONE:
+                out.append(next(numbers))
+            elif part.__class__ is tuple and part and part[0] is _ONE:
+                out.append(tuple(read(part[2])) if part[1] is None else part[1]([next(numbers) for _ in range(part[2])]))
+            else:
+                out.append(part)
+        return out
+    return read(None)
 
 
-def find(families, key, manner, most=1024):
+def find(families, key, manner, most=1024, deep=False):
     """(the family of a case that is met for the first time, the numbers of its key); (None, None) for the first of a family. ``manner``: of the device."""
-    kind, numbers = split(key)
+    kind, numbers = split(key, deep)
     kind += manner
     family = families.get(kind)
     if family is not None:

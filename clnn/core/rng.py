@@ -14,6 +14,7 @@ from threading import get_ident
 
 import numpy as np
 
+from . import symbols
 from .twister import Twister, drawn
 
 MASK = (1 << 64) - 1
@@ -32,6 +33,7 @@ class Stream:
 
     def take(self, blocks: int):
         """Reserve ``blocks`` blocks: (seed, first block) as signed 64-bit numbers, as kernels take them."""
+        symbols.plain_only("random numbers")
         first = self.offset
         self.offset = (first + blocks) & MASK
         drawn.blocks += blocks

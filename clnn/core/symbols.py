@@ -7,10 +7,12 @@ written down that it has to be this one.
 from __future__ import annotations
 
 import functools
+import gc
 import operator
 import re
 import sys
 from threading import Lock, get_ident
+from types import CellType
 
 tracing = None          # the Trace under way
 _taken: list = []       # functions of :func:`memo` and dictionaries of :func:`kept`, which a trace goes without
@@ -55,7 +57,7 @@ class Trace:
     """
 
     def __init__(self, values):
-        self.lines, self.known, self.asked, self.names, self.products, self.thread = [], {}, set(), {}, {}, get_ident()
+        self.lines, self.known, self.asked, self.names, self.called, self.products, self.thread = [], {}, set(), {}, {}, {}, get_ident()
         self.inputs = [Number(self, v, f"s{i}") for i, v in enumerate(values)]
 
     def step(self, text, value):
@@ -76,11 +78,12 @@ class Trace:
 
     def named(self, x):
         """A name for an object."""
-        for name, known in self.names.items():
-            if known is x:
-                return name
-        name = f"c{len(self.names)}"
-        self.names[name] = x
+        name = self.called.get(id(x))
+        if name is None:
+            if x.__class__ not in _SAFE and _holds(gc.get_referents(x)):
+                raise Refused(f"a number within {x!r:.60}")
+            name = self.called[id(x)] = f"c{len(self.names)}"
+            self.names[name] = x
         return name
 
     def text(self, x):
@@ -92,13 +95,19 @@ class Trace:
             inner = "".join([self.text(v) + ", " for v in x])
             return f"[{inner}]" if c is list else f"({inner})"
         if isinstance(x, tuple):
-            return f"{self.named(c)}(({''.join([self.text(v) + ', ' for v in x])}))"
-        return repr(x) if c is int or c is bool or x is None else self.named(x)
+            return f"{self.named(getattr(c, '_make', c))}(({''.join([self.text(v) + ', ' for v in x])}))"
+        if c is dict:
+            return f"{{{''.join([f'{k!r}: {self.text(v)}, ' for k, v in x.items()])}}}"
+        if c is int or c is bool or x is None or c is str or c is float and x - x == 0:
+            return repr(x)
+        return self.named(x)
 
-    def function(self, body):
-        """``body``, the text of an expression, as a function of the inputs, which is None where the conditions do not hold."""
+    def function(self, body, asks=True):
+        """``body``, the text of an expression, as a function of the inputs, which is None where the conditions do not hold; without ``asks`` they are known to."""
         lines, wanted = [f"    return {body}"], set(_names(body))
         for name, text in reversed(self.lines):
+            if name is None and not asks:
+                continue
             if name is None:
                 lines.append(f"    if not ({text}): return None")
             elif name in wanted:
@@ -109,6 +118,24 @@ class Trace:
         lines.append(f"def make({', '.join(n.name for n in self.inputs)}):")
         exec("\n".join(reversed(lines)), self.names)
         return self.names["make"]
+
+    def expanded(self, body):
+        """The text of an expression in the inputs alone, which two traces that compute the same have in common. None of one that is very long."""
+        texts = {name: text for name, text in self.lines if name is not None}
+
+        def expand(found):
+            name = found.group()
+            text = known.get(name)
+            if text is None:
+                text = known[name] = str(id(self.names[name])) if name[0] == "c" else f"({_expandable(expand, texts[name])})"
+                if len(text) > _LONG:
+                    raise OverflowError
+            return text
+        known = {}
+        try:
+            return _expandable(expand, body)
+        except OverflowError:
+            return None
 
     def __enter__(self):
         global tracing
@@ -131,7 +158,16 @@ class Trace:
         _one_at_a_time.release()
 
 
+def _holds(things):
+    """Whether there are traced numbers among ``things`` and in containers of them: what a text only names would keep them."""
+    return any([type(x) is Number or type(x) in _CONTAINERS and _holds(gc.get_referents(x)) for x in things])
+
+
+_SAFE = frozenset((str, bytes, float, type, type(len)))
+_CONTAINERS = frozenset((tuple, list, dict, CellType))
 _names = re.compile(r"\b[st]\d+\b").findall
+_expandable = re.compile(r"\b[tc]\d+\b").sub
+_LONG = 1 << 12
 _found: dict = {}
 _one_at_a_time = Lock()
 

@@ -23,10 +23,10 @@ def known(key, root, targets, made):
     return right
 
 
-def _traced(numbers, places, key, root, targets, made):
-    """(function of the numbers in ``places``, the _Known for these)."""
-    with symbols.Trace([numbers[i] for i in places]) as trace:
-        told, copies = iter(families.marked(key, numbers, places, trace.inputs)), {}
+def _traced(numbers, groups, key, root, targets, made):
+    """(function of one number for each of the ``groups`` of places, the _Known for these)."""
+    with symbols.Trace([numbers[group[0]] for group in groups]) as trace:
+        told, copies = iter(families.marked(key, numbers, groups, trace.inputs)), {}
         next(told)                                              # the device
         copy = varied(root, told, copies)
         last = list(told)[-1:]                                  # the strides of a target that has its own

@@ -293,10 +293,11 @@ def _kernel(device, call, group, geo, out_dtype, final):
     leaves = tuple([(leaf[1].index, c, True) for leaf, c in zip(group.leaves, classes)])
     program = codegen.Program(tuple(group.code), leaves, tuple([_SCALAR_C[k] for k in group.kinds]), (), "", nk)
     value = group.order[-1].dtype
-    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind, geo.many, geo.dense, geo.team)
+    dense, team = symbols.fixed(geo.dense), symbols.fixed(geo.team)
+    key = (device, call.spec.name, call.acc, value, out_dtype, final, program.key(), nr, geo.kind, geo.many, dense, team)
     found = _kernels.get(key)
     if found is None:
-        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final, geo.many, geo.dense, geo.team)
+        source, form = source_of(device, call, program, value, out_dtype, nk, nr, geo.kind, final, geo.many, dense, team)
         found = _kernels[key] = device.kernel_from_source(source, "reduce"), form
     return found
 

@@ -94,6 +94,9 @@ class _Heads(tape.Node):
     def traits(self):
         return (_Heads, self.outs, self.heads, self.batch_first, self.shape, self.dtype), ()
 
+    def take(self, told):
+        _, self.outs, self.heads, self.batch_first, self.shape, _ = told
+
     def apply(self, grads, needed):
         a, b, width = self.shape
         size = (a, b, self.heads, width // (self.outs * self.heads))
@@ -286,7 +289,8 @@ def _attend(q, k, v, attn_mask, key_padding_mask, dropout_p, is_causal, need_wei
     mask = None if attn_mask is None else attn_mask.unsqueeze(0) if attn_mask.shape[0] == 1 else attn_mask.reshape(bsz, heads, *attn_mask.shape[1:])
     if key_padding_mask is not None:
         for at, size in enumerate((bsz, k.shape[2])):
-            _expect(key_padding_mask.shape[at] == size, f"Expected key_padded_mask.shape[{at}] to be {size}, but got {key_padding_mask.shape[at]}")
+            if key_padding_mask.shape[at] != size:
+                raise AssertionError(f"Expected key_padded_mask.shape[{at}] to be {size}, but got {key_padding_mask.shape[at]}")
         padding = key_padding_mask.reshape(bsz, 1, 1, k.shape[2])
         mask = padding if mask is None else mask + padding
     weights = None

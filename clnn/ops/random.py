@@ -20,7 +20,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.splice import drawn
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
-from ..core import rng, twister
+from ..core import rng, symbols, twister
 from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
@@ -64,12 +64,14 @@ def _chosen(generator):
 def _followed(generator, device):
     """The sequence that a draw takes, None where it takes the other kind of numbers."""
     stream = _chosen(generator)
+    symbols.plain_only("random numbers")
     return stream.sequence if _sequence.followed(device) else None
 
 
 def in_sequence(tensor, generator=None) -> bool:
     """Whether draws into ``tensor`` follow PyTorch's sequence."""
-    return _followed(generator, tensor._storage.device) is not None
+    _chosen(generator)
+    return _sequence.followed(tensor._storage.device)
 
 
 def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) -> Tensor:
@@ -105,7 +107,7 @@ def _per_sample(draw):
     """``draw`` for each sample of the maps that are under way: one draw for all of them, in their order. A function that is repeated draws again."""
     @functools.wraps(draw)
     def call(shape, *args, **kwargs):
-        return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape) if foreign.here.maps else drawn(lambda: draw(shape, *args, **kwargs))
+        return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape) if foreign.here.maps else drawn(draw, shape, args, kwargs)
     return call
 
 

@@ -35,6 +35,9 @@ class _Pieces(tape.Node):
     def traits(self):
         return (_Pieces, self.dim, self.sizes, self.stacked, self.shape, self.dtype, self.order and tuple(self.order)), ()
 
+    def take(self, told):
+        _, self.dim, self.sizes, self.stacked, self.shape, _, self.order = told
+
     def apply(self, grads, needed):
         d, whole = self.dim, self.shape
         parts = []

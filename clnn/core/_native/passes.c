@@ -66,7 +66,7 @@ static int add_tensor(PyObject *graph, PyObject *v)
     if ((at = place_of(graph, AT(storage, Storage_buf))) == NULL)
         return -1;
     return PyList_Append(key, AT(v, Tensor_shape)) || PyList_Append(key, AT(v, Tensor__strides)) || PyList_Append(key, AT(v, Tensor__offset))
-        || PyList_Append(key, AT(v, Tensor_dtype)) || PyList_Append(key, at) ? -1 : 0;
+        || PyList_Append(key, AT(v, Tensor_dtype)) || PyList_Append(AT(graph, _Graph_links), at) ? -1 : 0;
 }
 
 /* The version that a tensor's memory has now. */
@@ -211,7 +211,8 @@ static int is_as_left(PyObject *node)
 /* _Graph._other of the entry of a whole function: 1; 0 where it is not as it was left, or was used up. */
 static int add_spliced(PyObject *graph, PyObject *node)
 {
-    PyObject *key = AT(graph, _Graph_key), *lists[] = {AT(node, SplicedNode_operands), AT(node, SplicedNode_kept)}, *number;
+    PyObject *key = AT(graph, _Graph_key), *links = AT(graph, _Graph_links), *lists[] = {AT(node, SplicedNode_operands), AT(node, SplicedNode_kept)}, *number;
+    PyObject *template = AT(node, SplicedNode_template), *kin = IS(template, Template) ? AT(template, Template_kin) : Py_None;
     if (AT(node, SplicedNode_nodes) != Py_None || !PyList_Check(lists[0]) || !PyList_Check(lists[1]))
         return 0;
     int good = is_set(node, s_retains) ? 0 : is_as_left(node);
@@ -223,8 +224,8 @@ static int add_spliced(PyObject *graph, PyObject *node)
         return good;
     if ((number = PyDict_GetItemWithError(AT(graph, _Graph_number), AT(node, SplicedNode_source))) == NULL && PyErr_Occurred())
         return -1;
-    if (PyList_Append(key, AT(node, SplicedNode_template)) || add(key, PyLong_FromSsize_t(count)) || add(key, PyLong_FromSsize_t(PySequence_Size(edges_of(node))))
-            || PyList_Append(key, number == NULL ? Py_None : number))
+    if (PyList_Append(key, kin == Py_None ? template : kin) || add(links, PyLong_FromSsize_t(count)) || add(links, PyLong_FromSsize_t(PySequence_Size(edges_of(node))))
+            || PyList_Append(links, number == NULL ? Py_None : number))
         return -1;
     for (int k = 0; k < 2; k++)
         for (Py_ssize_t i = 0; i < PyList_GET_SIZE(lists[k]); i++) {
@@ -239,7 +240,8 @@ static int add_spliced(PyObject *graph, PyObject *node)
 /* _Graph._other */
 static int add_other(PyObject *graph, PyObject *node)
 {
-    PyObject *traits = PyObject_CallMethodNoArgs(node, s_traits), *edges = edges_of(node), *key = AT(graph, _Graph_key), *source = NULL, *number, *operands;
+    PyObject *traits = PyObject_CallMethodNoArgs(node, s_traits), *edges = edges_of(node), *key = AT(graph, _Graph_key), *links = AT(graph, _Graph_links);
+    PyObject *source = NULL, *number, *operands;
     int retains = traits == NULL ? -1 : is_set(node, s_retains), failed = -1;
     if (retains >= 0 && (retains || edges == NULL || !PyTuple_Check(traits) || PyTuple_GET_SIZE(traits) != 2))          /* None: it does more than to compute */
         unlike();
@@ -250,8 +252,8 @@ static int add_other(PyObject *graph, PyObject *node)
         }
         number = PyDict_GetItemWithError(AT(graph, _Graph_number), source);
         operands = PySequence_Fast(PyTuple_GET_ITEM(traits, 1), "operands");
-        failed = operands == NULL || PyErr_Occurred() || PyList_Append(key, PyTuple_GET_ITEM(traits, 0)) || add(key, PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(operands)))
-            || add(key, PyLong_FromSsize_t(PySequence_Size(edges))) || PyList_Append(key, number == NULL ? Py_None : number) ? -1 : 0;
+        failed = operands == NULL || PyErr_Occurred() || PyList_Append(key, PyTuple_GET_ITEM(traits, 0)) || add(links, PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(operands)))
+            || add(links, PyLong_FromSsize_t(PySequence_Size(edges))) || PyList_Append(links, number == NULL ? Py_None : number) ? -1 : 0;
         for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(operands); i++) {
             PyObject *t = PySequence_Fast_GET_ITEM(operands, i);
             int good = is_plain(t);
@@ -289,19 +291,19 @@ static int add_leaf(PyObject *graph, PyObject *node, int accumulate)
 
 static int add_edges(PyObject *graph, PyObject *node)
 {
-    PyObject *edges = edges_of(node), *key = AT(graph, _Graph_key), *number = AT(graph, _Graph_number), *at;
+    PyObject *edges = edges_of(node), *links = AT(graph, _Graph_links), *number = AT(graph, _Graph_number), *at;
     if (edges == NULL)
         return unlike();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(edges); i++) {
         PyObject *e = PySequence_Fast_GET_ITEM(edges, i);
         if (e == Py_None) {
-            if (PyList_Append(key, e))
+            if (PyList_Append(links, e))
                 return -1;
             continue;
         }
         if ((at = PyDict_GetItemWithError(number, PyTuple_GET_ITEM(e, 0))) == NULL)
             return PyErr_Occurred() ? -1 : unlike();
-        if (PyList_Append(key, at) || PyList_Append(key, PyTuple_GET_ITEM(e, 1)))
+        if (PyList_Append(links, at) || PyList_Append(links, PyTuple_GET_ITEM(e, 1)))
             return -1;
     }
     return 0;
