@@ -495,7 +495,7 @@ def run(device, path, params, global_size, local_size, *args, touched=None):
             flat.append(a.buffer())
         else:
             flat.append(a)
-    if whole > _MUCH and kernel is not None:
+    if symbols.plain(whole) > _MUCH and kernel is not None:
         kernel.touches(global_size, local_size, touched or sum(map(_bytes_of, args)))
     fuse._launch(device, kernel, global_size, local_size, *flat)
 

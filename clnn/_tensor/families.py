@@ -23,9 +23,12 @@ _new = object.__new__
 
 
 def traced(numbers, groups, call, key, inputs, whole, device, recipe_of, whole_of=None, *, shared=False, drawn=(), deep=False):
-    """(function of one number for each of the ``groups`` of places, what varies) of what has the ``key`` with these ``numbers``: ``call(key)`` does it, with others in the key. What
-    varies is its recipe, or ``whole_of(recipe)``, which has that in it, and ``parts()`` besides; what it ``varies()``, where it does, is put down as its function
-    ``more``, as that is rarely needed, and in words as ``told``. The rest is as :func:`repeat.observe` has it."""
+    """(function of one number for each of the ``groups`` of places, what varies) of what has the ``key`` with these ``numbers``.
+
+    ``call(key)`` does it, with others in the key. What varies is its recipe, or ``whole_of(recipe)``, which has that in it, and ``parts()`` besides; what it
+    ``varies()``, where it does, is put down as its function ``more``, as that is rarely needed, and in words as ``told``. The rest is as :func:`repeat.observe`
+    has it.
+    """
     with device.lock, _Dry(device) as dry, symbols.Trace([numbers[group[0]] for group in groups]) as trace:
         result = call(marked(key, numbers, groups, trace.inputs, deep))
         for t in (result if result.__class__ is tuple else (result,)) if whole else ():
@@ -39,7 +42,8 @@ def traced(numbers, groups, call, key, inputs, whole, device, recipe_of, whole_o
         varies = getattr(base, "varies", None)
         if varies is not None:
             text = trace.text(varies())
-            base.more, base.told = trace.function(text, False), trace.expanded(text)
+            told = trace.expanded(text)
+            base.more, base.told = trace.function(text, False), told and (told, len(groups))
         return trace.function(trace.text((recipe.sizes, launches, recipe.results, *(() if whole_of is None else base.parts())))), base
 
 
@@ -175,6 +179,8 @@ class Ghost:
 
 class _Dry:
     """In place of a recording: takes what is launched by this thread, and nothing happens."""
+
+    counts = False
 
     def __init__(self, device):
         self.device, self.thread, self.made, self.launches = device, threading.get_ident(), [], []

@@ -123,10 +123,14 @@ class _Graph:
         place = values[at]
         if place.__class__ is not int or -6 < place < 257:      # small ones are one object wherever they are used
             return values
+        return [*values[:at], f"drawn {self._place(place)}", *values[at + 1:]]
+
+    def _place(self, place):
+        """The number of a place in the stream among those of this graph."""
         number = next((i for i, n in enumerate(self.drawn) if n is place), len(self.drawn))
         if number == len(self.drawn):
             self.drawn.append(place)
-        return [*values[:at], f"drawn {number}", *values[at + 1:]]
+        return number
 
     def _attribute(self, v, kind):
         if kind is float:
@@ -150,6 +154,8 @@ class _Graph:
         if traits is None or node.retains:
             raise _Unlike
         self.key.append(traits[0])
+        if node.unfolds:
+            self.key += [f"drawn {self._place(n)}" for n in node.numbers]
         self.links += (len(traits[1]), len(node.edges), self.number.get(getattr(node, "source", None)))
         for t in traits[1]:
             if t.__class__ not in plain:
@@ -297,9 +303,9 @@ def _first(key, graph, roots, seeds, keep, places):
     variant, said = (None, None) if family is None else family.of(numbers)
     sort = hash(key)
     if said is not None and variant.checks >= families.CHECKS:
-        if sort in _known.met:                                  # many sizes are met once
+        _known.met[sort] = count = _known.met.get(sort, 0) + 1
+        if count >= families.KEPT:
             _known.keep(key, said)
-        _known.met[sort] = 1
         del _known.misses[graph.sort]
         return _again(said, graph, places is None)
 
@@ -313,7 +319,7 @@ def _first(key, graph, roots, seeds, keep, places):
         return list(walk(*seeds))
     try:
         if opens and said is None:
-            _trace(family, numbers, key, graph, roots, seeds, keep, places)
+            variant, said = _trace(family, numbers, key, graph, roots, seeds, keep, places)
         result, recipe = repeat.observe(walk, seeds, graph.buffers, _PENDING * len(graph.nodes), _BYTES, graph.drawn, said is not None)
         if said is not None and recipe.__class__ is repeat.Recipe:
             family.check(variant, said.recipe, recipe, same)
@@ -338,7 +344,7 @@ def _used_up(nodes):
 
 
 def _trace(family, numbers, key, graph, roots, seeds, keep, places):
-    """Have the ``family`` learn what a walk over the graph does, as a function of sizes."""
+    """What the ``family`` learns of what a walk over the graph does, as a function of sizes."""
     def call(key):
         nonlocal copied
         copied = Copied(graph.nodes, seeds, key[_AHEAD:], _ATOMS, plain, places is None)
@@ -347,8 +353,8 @@ def _trace(family, numbers, key, graph, roots, seeds, keep, places):
                        None if places is None else [(copies.get(node, node), nr) for node, nr in places])
     copied = None
     trace = functools.partial(traced, shared=True, drawn=graph.drawn, deep=True)
-    family.learn(numbers, trace, call, key, graph.buffers, _PENDING * len(graph.nodes), graph.device, repeat._recipe,
-                 lambda recipe: _Pass(recipe, _used_up(copied.copies.values())))
+    return family.learn(numbers, trace, call, key, graph.buffers, _PENDING * len(graph.nodes), graph.device, repeat._recipe,
+                        lambda recipe: _Pass(recipe, _used_up(copied.copies.values())))
 
 
 def _confirmed(sort, recipe):

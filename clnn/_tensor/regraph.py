@@ -130,6 +130,8 @@ class Copied:
 
     def _function(self, new, told):
         new.template = told if told.__class__ is Template else told[0].of(*told[1:])
+        for _ in new.numbers:
+            next(self.key)
         new.operands, new.kept = [[None if t is None else self.tensor(t) for t in kept] for kept in (new.operands, new.kept)]
         new.versions = [0 if t is None else t._storage.version for t in new.operands]
         new.source = self.copies.get(new.source, new.source)

@@ -57,8 +57,8 @@ class Recipe:
     def varied(self, sizes, launches, results):
         """The same with other sizes; ``launches``: what :meth:`Prepared.varied` of each takes."""
         new = Recipe()
-        new.device, new.small, new.places, new.single, new.named, new.flow = self.device, self.small, self.places, self.single, self.named, self.flow
-        new.sizes, new.results = sizes, results
+        new.device, new.places, new.single, new.named, new.flow = self.device, self.places, self.single, self.named, self.flow
+        new.sizes, new.small, new.results = sizes, _are_small(sizes), results
         new.launches = [(p.varied(*other), pick, drawn) for (p, pick, drawn), other in zip(self.launches, launches)]
         return new
 
@@ -210,7 +210,7 @@ def repeated(body, mode="", entries=None):
     words = mode.split() if mode.__class__ is str else ()
     ready, fresh = -1 if "settled" in words else (1 if "alone" in words else _SOME if "small" in words else _FEW) if "ready" in words else 0, "fresh" in words
     whole = 1 << 62 if "whole" in words else _SOME if "small" in words else _FEW if "few" in words else 0
-    known, akin, met, folds = {}, {}, set(), {} if "alone" in words and native.built is not None else None
+    known, akin, met, folds = {}, {}, {}, {} if "alone" in words and native.built is not None else None
     for kept in (known, akin, met) if folds is None else (known, akin, met, folds):
         on_change(kept.clear)
         dt.default_listeners.append(kept.clear)
@@ -263,10 +263,9 @@ def repeated(body, mode="", entries=None):
             return body(*values)                                # it leaves other entries than the one that could be kept
         variant, recipe = (None, None) if family is None or found else family.of(numbers)
         if recipe is not None and variant.checks >= families.CHECKS:
-            if hash(key) in met:
+            met[hash(key)] = count = met.get(hash(key), 0) + 1
+            if count >= families.KEPT:                          # many sizes are met once: what is kept costs memory, and the collector of garbage time
                 known[key] = recipe
-            else:                                               # many sizes are met once: what is kept costs memory, and the collector of garbage time
-                met.add(hash(key))
             buffers = _computed(missed.buffers)
             return recipe.run(buffers, tensors_among(values)) if tracks else recipe.run(buffers)
         wanted = found or recipe is not None or family is not None and family.open(numbers)
@@ -281,7 +280,7 @@ def repeated(body, mode="", entries=None):
                 return body(*values)                            # operands that are copies of each other, which the key does not say
             if not found and recipe is None and not config.debug:
                 case = OfBody(body, values, tracks)
-                family.learn(numbers, traced, case, key, missed.buffers, whole, device, _recipe, case.recorded if tracks else None)
+                variant, recipe = family.learn(numbers, traced, case, key, missed.buffers, whole, device, _recipe, case.recorded if tracks else None)
             result, seen = observe(body, values, missed.buffers, whole, flow=recipe is not None, tracks=tracks)
             learned = seen
             if tracks and seen.__class__ is Recipe:
@@ -466,6 +465,11 @@ def observe(body, values, inputs, whole, limit=None, numbers=(), flow=False, tra
     return result, _recipe(device, kept, inputs, seen.made, seen.launches, limit is not None, numbers, flow) if seen.repeatable() else None
 
 
+def _are_small(sizes):
+    """Whether buffers of so many bytes come from the pool alone."""
+    return max(sizes, default=0) < HUGE_FROM
+
+
 def _slots(inputs, made, launches, results):
     """({id: place}, sizes): the places of the operands and of what was allocated, of which those of one size that are not in use at a time share one."""
     place, sizes, free, last = {id(buf): k for k, buf in enumerate(inputs)}, [], {}, {}
@@ -501,7 +505,7 @@ def _recipe(device, result, inputs, made, launches, shared, numbers, flow=False)
         return None
     place, sizes = _slots(inputs, made, launches, results)
     recipe.sizes = [symbols.larger(n, MIN_BYTES) for n in sizes]
-    recipe.small = max(sizes, default=0) < HUGE_FROM
+    recipe.small = _are_small(map(symbols.plain, sizes))
     recipe.device, recipe.places = device, list(range(max([len(args) for *_, args in launches], default=0)))
     recipe.results, first, storages = [], len(inputs), set()
     for t in results:

@@ -14,7 +14,7 @@ import functools
 import threading
 
 from ..core import dtype as dt
-from ..core import families, native
+from ..core import families, native, rng
 from ..core.config import config
 from ..core.shape import Size
 from ..graph import fuse
@@ -52,10 +52,10 @@ class SplicedNode(tape.Node):
 
     ``operands``, ``versions``: the tensors that the entries keep, else None, and their versions; ``kept``: the results and the values between that they keep;
     ``owners``: of kept results the memory and its version; ``nodes``: the operators' entries, once they were made to stay; ``source``: the entry whose
-    gradients this function gives.
+    gradients this function gives; ``numbers``: the places of the stream of random numbers where it drew.
     """
 
-    __slots__ = ("template", "operands", "versions", "kept", "owners", "nodes", "source")
+    __slots__ = ("template", "operands", "versions", "kept", "owners", "nodes", "source", "numbers")
     freed, label, unfolds = False, "", True
 
     def _last(self):
@@ -113,7 +113,7 @@ class SplicedNode(tape.Node):
         """(the value, the version that it has to have)."""
         at, count = kept.place, len(self.operands)
         if at < 0:
-            return kept.value, 0
+            return kept.value if at == -1 else self.numbers[-2 - at], 0
         if kept.geometry is None:
             return self.operands[at], self.versions[at]
         t = values.get(kept)
@@ -211,12 +211,12 @@ class _Outcome:
     """What a function that is traced comes to; ``inputs``: the memory that it reads, to which that of random numbers is added."""
 
     def __init__(self, tracked, inputs):
-        self.tracked, self.inputs, self.single, self.entries, self.draws, self.numbers = tracked, inputs, False, (), [], []
+        self.tracked, self.inputs, self.single, self.entries, self.draws, self.numbers, self.places = tracked, inputs, False, (), [], [], []
 
     def __call__(self, body, args, kwargs, operands):
         """Everything that it computes: its results, and what its entries keep."""
         global _listening
-        _listening = threading.get_ident(), self._listen
+        _listening = threading.get_ident(), self._listen, self._count
         try:
             result = body(*args, **kwargs)
         finally:
@@ -224,7 +224,7 @@ class _Outcome:
         results, self.single = (result, False) if result.__class__ is tuple else ((result,), True)
         if any([r is not None and r._rg for r in results]) is not self.tracked:
             raise Unlike
-        between, *self.entries = told(results, [*operands, *self.numbers], None) if self.tracked else ([],)
+        between, *self.entries = told(results, [*operands, *self.numbers], None, self.places) if self.tracked else ([],)
         return (*results, *between)
 
     def _listen(self, draw, shape, args, kwargs):
@@ -234,6 +234,12 @@ class _Outcome:
         self.draws.append((draw, shape, args, kwargs))
         self.numbers.append(numbers)
         return numbers
+
+    def _count(self, blocks):
+        seed = rng.signed(rng.current().key)
+        self.draws.append((None, blocks, seed, None))
+        self.places.append((1 << 40) + len(self.places))        # an object of its own
+        return seed, self.places[-1]
 
     def template(self, recipe):
         return Template(recipe, self.single, self.draws, *self.entries)
@@ -247,19 +253,19 @@ class Spliced:
     """
 
     def __init__(self, lasts=True):
-        self.known, self.akin, self.kin, self.met = {}, {}, {}, set()
+        self.known, self.akin, self.kin, self.met = {}, {}, {}, {}
         for kept in (self.known, self.akin, self.kin, self.met) if lasts else ():
             on_change(kept.clear)
             dt.default_listeners.append(kept.clear)
 
     def _met(self, key, template):
-        """Keep the ``template`` of a call from its second time on: many sizes are met once."""
+        """Keep the ``template`` of a call that comes back: many sizes are met once or twice."""
         told = hash(key)
-        if told in self.met:
+        self.met[told] = count = self.met.get(told, 0) + 1
+        if count >= families.KEPT:
             self.known[key] = template
         elif len(self.met) > 8 * _MOST:
             self.met.clear()
-        self.met.add(told)
 
     def call(self, body, operands, key, edges=None, source=None):
         """``body()``, or the same in fewer steps.
@@ -282,6 +288,8 @@ class Spliced:
             found = self.known.get(key, 0)
         except TypeError:                                       # an attribute without a hash
             return body()
+        if found.__class__ is Template and found.draws and not found.seeded():
+            found = 1                                           # what is known holds for another seed
         if found.__class__ is Template:
             return self._same(found, body, operands, buffers, tracked, edges, source)
         if found > _TRIES:
@@ -307,8 +315,9 @@ class Spliced:
         if template.draws:
             if foreign.here.maps:                                    # each sample may take its own numbers
                 return body()
-            operands = _with_draws(template, operands, buffers)
-        return _again(template, operands, buffers, tracked, edges, source)
+            operands, numbers = _with_draws(template, operands, buffers)
+            return _again(template, operands, buffers, tracked, edges, source, numbers)
+        return _again(template, operands, buffers, tracked, edges, source, ())
 
     def _observed(self, body, operands, key, buffers, tracked, edges, found, family, numbers, variant, said):
         """``body()``, from which it is learned what it does. ``said``: what the ``variant`` of its ``family`` says for the ``numbers`` of the key."""
@@ -317,14 +326,17 @@ class Spliced:
         try:
             if numbers is not None and said is None and not config.debug:
                 outcome = _Outcome(tracked, buffers.copy())
-                family.learn(numbers, traced, of_partial(body, operands, outcome), key, outcome.inputs, _WHOLE, key[-1], repeat._recipe, outcome.template)
-                for each in family.variants:
-                    if each.base.kin is None:
-                        each.base.kin = self.kin.setdefault(each.base.frame(), each.base)
+                trace = functools.partial(traced, drawn=outcome.places)
+                variant, said = family.learn(numbers, trace, of_partial(body, operands, outcome), key, outcome.inputs, _WHOLE, key[-1], repeat._recipe,
+                                             outcome.template)
+                if said is not None:
+                    variant.base.kin = self.kin.setdefault(variant.base.frame(), variant.base)
+                    said.kin = variant.base.kin, *[numbers[i] for i in variant.places]
             result, template = _learn(body, operands, buffers, tracked, edges, said is not None)
             if said is not None and template.__class__ is Template:
-                family.check(variant, said, template, Template.same)
+                right = family.check(variant, said, template, Template.same)
                 template.recipe.flow = None
+                template = said if right else template          # which passes over other sizes know, too
         finally:
             repeat._lock.release()
         if template is not repeat.WAITS:
@@ -368,12 +380,13 @@ native.give(kind=_kind, most_elements=FEW)
 _kind = native.form("kind", _kind)
 
 
-def _again(template, operands, buffers, tracked, ends, source):
-    got = template.recipe.run(buffers)
+def _again(template, operands, buffers, tracked, ends, source, places):
+    got = template.recipe.run(buffers, places)
     if not tracked:
         return got[0] if template.single else got
     node = _new(SplicedNode)
     node.seq, node.outs, node.template, node.nodes, node.source = next(tape._counter), len(template.roots), template, None, source
+    node.numbers = places
     edges, kept, versions = node.edges, node.operands, node.versions = [], [], []
     for i, (t, keep, reached) in enumerate(zip(operands, template.wanted, template.reached)):
         edges.append((edge(t) if reached and t._rg else None) if ends is None else ends[i])
@@ -395,13 +408,18 @@ _again = native.form("spliced", _again)
 
 
 def _with_draws(template, operands, buffers):
-    """The operands of a call and the random numbers that it takes, whose memory is added to ``buffers``."""
-    numbers = [draw(shape, *args, **kwargs) for draw, shape, args, kwargs in template.draws]
+    """(the operands of a call and the random numbers that it takes, whose memory is added to ``buffers``; places of the stream where it takes others)."""
+    numbers, places = [], []
+    for draw, size, args, kwargs in template.draws:
+        if draw is None:
+            places.append(rng.current().take(size)[1])
+        else:
+            numbers.append(draw(size, *args, **kwargs))
     buffers += [t._storage.buffer() for t in numbers]
-    return [*operands, *numbers]
+    return [*operands, *numbers], places
 
 
-_listening = None       # (thread, function) while one observes a function that may draw
+_listening = None       # (thread, what is told of draws, or of places in the stream) while one observes a function that may draw
 
 
 def drawn(draw, shape, args, kwargs):
@@ -411,13 +429,19 @@ def drawn(draw, shape, args, kwargs):
     return draw(shape, *args, **kwargs) if listening is None or listening[0] != threading.get_ident() else listening[1](draw, shape, args, kwargs)
 
 
+def counted(blocks):
+    """(seed, first of ``blocks``) of the stream of random numbers, how many of which follows from the shapes of operands."""
+    listening = _listening
+    return rng.current().take(blocks) if listening is None or listening[0] != threading.get_ident() else listening[2](blocks)
+
+
 def _versions(tensors):
     return [t is not None and (t._ver or t._storage).version for t in tensors]
 
 
 def _learn(body, operands, buffers, tracked, edges, flow):
     """(what ``body`` gives, its Template, None or WAITS)."""
-    said, draws, operands = [], [], list(operands)
+    said, draws, operands, places = [], [], list(operands), []
 
     def listen(draw, shape, args, kwargs):
         global _listening
@@ -425,10 +449,18 @@ def _learn(body, operands, buffers, tracked, edges, flow):
         with observing.apart() if observing is not None else contextlib.nullcontext():      # None: it is called as it is, as its kernels are to be built
             numbers = draw(shape, *args, **kwargs)
             buffers.append(numbers._storage.buffer())
-        _listening = me, listen
+        _listening = me, listen, count
         draws.append((draw, shape, args, kwargs))
         operands.append(numbers)
         return numbers
+
+    def count(blocks):
+        observing = repeat.observing
+        with observing.apart() if observing is not None else contextlib.nullcontext():
+            seed, first = rng.current().take(blocks)
+        draws.append((None, blocks, seed, None))
+        places.append(first)
+        return seed, first
 
     def watched(*_):
         before = _versions(operands)
@@ -439,7 +471,7 @@ def _learn(body, operands, buffers, tracked, edges, flow):
         if not all([r is None or r.__class__ is Tensor for r in results]) or any([r is not None and r._rg for r in results]) is not tracked:
             return result
         try:
-            between, *entries = told(results, operands, edges) if tracked else ([],)
+            between, *entries = told(results, operands, edges, places) if tracked else ([],)
         except Unlike:
             return result
         said.append((result, entries))
@@ -447,11 +479,13 @@ def _learn(body, operands, buffers, tracked, edges, flow):
     given = [t for t in operands if t is not None]
     global _listening
     me = threading.get_ident()
-    _listening = (me, listen) if edges is None else None
+    _listening = (me, listen, count) if edges is None else None
     try:
-        result, recipe = repeat.observe(watched, given, buffers, _WHOLE, flow=flow)
+        result, recipe = repeat.observe(watched, given, buffers, _WHOLE, numbers=places, flow=flow)
     finally:
         _listening = None
+    if any([-6 < n < 257 for n in places]):         # small numbers are one object wherever they are used
+        return result, repeat.WAITS
     if not said:
         return result, None
     result, entries = said[0]

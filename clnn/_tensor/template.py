@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import copy
 
-from ..core import native
+from ..core import native, rng
 from ..core.shape import Size
 from ..graph.node import Storage
 from . import tape
@@ -24,8 +24,8 @@ class Unlike(Exception):
 class Kept:
     """A value that an entry keeps: where it is found at a later call, and whose output it is (``producer``: step and output number) where that matters.
 
-    ``place``: the number of an operand; behind the operands of a result; behind these of a value between; or -1 for a constant. An operand itself has no
-    ``geometry``, parts of memory have their shape, strides, offset and so on.
+    ``place``: the number of an operand; behind the operands of a result; behind these of a value between; or -1 for a constant, -2 and less for places in the
+    stream of random numbers. An operand itself has no ``geometry``, parts of memory have their shape, strides, offset and so on.
     """
 
     __slots__ = ("place", "geometry", "producer", "value")
@@ -35,11 +35,11 @@ class Kept:
 
     def varies(self):
         """What may be another for other sizes."""
-        return (self.value,) if self.place < 0 else self.geometry
+        return (self.value,) if self.place == -1 else self.geometry
 
     def varied(self, told):
         """The same with what it ``varies``."""
-        return self if told is None else Kept(-1, value=told[0]) if self.place < 0 else Kept(self.place, told, self.producer)
+        return self if told is None else Kept(-1, value=told[0]) if self.place == -1 else Kept(self.place, told, self.producer)
 
 
 class Step:
@@ -103,7 +103,8 @@ def _own(node):
 class Template:
     """A kind of call: its launches, its entries oldest first, whose outputs the results are, which operands and results the entries keep.
 
-    ``draws``: functions that give the random numbers it takes, with their arguments, of which a shape is the first; they are operands behind the others.
+    ``draws``: functions that give the random numbers it takes, with their arguments, of which a shape is the first; they are operands behind the others. Or
+    (None, how many blocks it takes of the stream, with which seed, None).
     ``more``: what it ``varies`` as a function of sizes, where such were traced; ``told``: a text for that.
     ``kin``: what tells it where it follows from that of other sizes: one with the same entries, and the sizes; of what was traced the first one with such entries.
     """
@@ -123,11 +124,13 @@ class Template:
         return [s.varies() for s in self.steps]
 
     def parts(self):
-        """What may be another for other sizes, besides the recipe and the entries: the shapes of random numbers."""
+        """What may be another for other sizes, besides the recipe and the entries: how many random numbers."""
         return ([shape for _, shape, _, _ in self.draws],)
 
     def varied(self, sizes, launches, results, shapes):
-        """The same for other sizes, which ``kin`` is to tell; ``steps`` are made when they are needed."""
+        """The same for other sizes, which ``kin`` is to tell; ``steps`` are made when they are needed. None under another seed."""
+        if shapes and not self.seeded():
+            return None
         new = _new(Template)
         new.roots, new.wanted, new.kept, new.uses_up, new.single, new.draws, new.reached = (
             self.roots, self.wanted, self.kept, self.uses_up, self.single, self.draws, self.reached)
@@ -135,6 +138,10 @@ class Template:
             new.draws = [(draw, shape, args, kwargs) for (draw, _, args, kwargs), shape in zip(self.draws, shapes)]
         new.recipe, new.again, new.kin = self.recipe.varied(sizes, launches, results), None, None
         return new
+
+    def seeded(self):
+        """Whether the stream of random numbers has the seed that was observed."""
+        return all([draw is not None or seed == rng.signed(rng.current().key) for draw, _, seed, _ in self.draws])
 
     def frame(self):
         """What is the same for those of other sizes with the same entries."""
@@ -173,9 +180,9 @@ def through(e):
     return e[0].edges[0] if e is not None and e[0].__class__ is Gate else e
 
 
-def told(results, operands, edges):
+def told(results, operands, edges, numbers=()):
     """(values between as flat tensors, steps, roots, which operands are kept, which results are) of the graph from ``results`` down to the operands."""
-    told = _Telling(results, operands, edges)
+    told = _Telling(results, operands, edges, numbers)
     nodes = _between([r._grad_fn for r in results if r is not None and r._rg], told.ends)
     told.number = number = {node: n for n, node in enumerate(nodes)}
     steps = [Step(node, number, told.ends, told.kept) for node in nodes]
@@ -184,9 +191,10 @@ def told(results, operands, edges):
 
 
 class _Telling:
-    """Where the values that entries keep are found: among the operands, the results, or values between."""
+    """Where the values that entries keep are found: among the operands, the results, values between, or the very ``numbers``."""
 
-    def __init__(self, results, operands, edges):
+    def __init__(self, results, operands, edges, numbers):
+        self.drawn = {id(n): -2 - i for i, n in enumerate(numbers)}
         self.operands, self.ends, self.memory, self.between, self.number = operands, {}, {}, [], None
         for i, t in enumerate(operands):
             if t is not None:
@@ -205,10 +213,10 @@ class _Telling:
         if not isinstance(v, Tensor):
             if v.__class__ in (list, tuple) and any(isinstance(x, Tensor) for x in v):
                 raise Unlike
-            return Kept(-1, value=v)
+            return Kept(self.drawn.get(id(v), -1), value=v)
         if v.__class__ not in plain or not isinstance(v._storage, Storage):
             raise Unlike
-        if v._numel > _PENDING and v._storage.node is not None and v._storage.node.buf is None:
+        if v._storage.node is not None and v._storage.node.buf is None and v._numel > _PENDING:
             raise Unlike
         count, producer = len(self.operands), (self.number[v._grad_fn], v._out_nr) if v._grad_fn in self.number else None
         at = self.memory.get(id(v._storage.buffer()))

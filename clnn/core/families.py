@@ -11,6 +11,7 @@ from operator import itemgetter
 
 from .shape import Size
 
+KEPT = 3                # times that a case is met, from which on what a variant says of it is kept
 CHECKS = 2              # cases that a variant has to agree with
 _VARIANTS = 32          # of a family
 _PATIENCE = 2           # cases after the first one that are worked out before a trace, which takes as long as some of them, is worth it
@@ -81,7 +82,8 @@ class Family:
         return self.failures >= _FAILURES and not self.variants
 
     def learn(self, numbers, trace, *case):
-        """``trace(numbers, groups, *case)`` gives (what varies as a function of one number for each of the ``groups`` of places, the whole for these numbers)."""
+        """``trace(numbers, groups, *case)`` gives (what varies as a function of one number for each of the ``groups`` of places, the whole for these numbers).
+        (The variant that it makes, what that says of the case itself), or (None, None)."""
         changed = self._changed(numbers)
         if not self.varying.issuperset(changed):
             self.varying.update(changed)
@@ -89,9 +91,12 @@ class Family:
         groups = self._alike(numbers)
         self.rest = _REST * len(self.variants)                  # where sizes are of ever more kinds, few traces are worth their time
         try:
-            self.variants.append(Variant(*trace(numbers, groups, *case), groups))
+            variant = Variant(*trace(numbers, groups, *case), groups)
         except Exception as exc:                                # whatever the code has to say about such numbers: it works with plain ones as ever
             self._failed(case[0], exc)
+            return None, None
+        self.variants.append(variant)
+        return variant, variant.of(numbers)
 
     def _alike(self, numbers):
         """The places of what varies, those together that had the same number in all cases: one size is found in many shapes."""
@@ -101,12 +106,15 @@ class Family:
         return list(groups.values())
 
     def check(self, variant, said, right, same):
-        """Compare what a variant said with what is right."""
+        """Whether what a variant said is what is right."""
         if same(said, right):
             variant.checks += 1
-        elif variant in self.variants:
+            self.failures = 0
+            return True
+        if variant in self.variants:
             self.variants.remove(variant)
             self._failed(said, right)
+        return False
 
     def _failed(self, of, why):
         self.failures += 1

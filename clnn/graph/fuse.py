@@ -17,6 +17,7 @@ from . import akin, codegen, draws, node as node_module, planes, runs, several, 
 from .node import Expr, Node, Storage
 from .reuse import SMALL, allocate
 from .structure import packed, sizeless, told
+from .tasks import NARROW, TILE, plan, rows_of, share
 
 _launch = launcher.launch
 
@@ -336,14 +337,14 @@ def _vector_plan(device, program, sizes, numel):
     if sizes is None:
         if not narrow or numel < 4096 or not serves(vectors.linear, program):
             return None
-        chunk = min(65536, -(-numel // (4 * device.compute_units)) + 63 & ~63)
+        chunk = share(numel, device.compute_units, 0, 65536, 64)
         return "linear-vector", [numel, chunk], (-(-numel // chunk),), (1,)
     inner = sizes[-1]
     if inner < NARROW or drawing and inner % draws.STEP or not narrow and device.loops or not serves(vectors.rows, program):
         return None
     rows = numel // inner
-    seg = inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)) + 63 & ~63)
-    chunk = max(1, min(8192 // min(inner, seg), -(-rows // (4 * device.compute_units))))
+    seg = inner if rows >= 4 * device.compute_units else share(inner, device.compute_units, 4096, 1 << 62, 64)
+    chunk = rows_of(rows, inner, seg, 4 * device.compute_units)
     return "rows-vector", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
 
 
@@ -527,53 +528,6 @@ _DIVISION = IntegerDivisionError, "ZeroDivisionError: integer division or modulo
 
 GROWN, FEW = 6, 1 << 15 # nodes, elements
 NEAR = 8                # a line serves several elements of operands with strides up to this, row by row
-NARROW = 16             # innermost dimensions shorter than this are avoided
-TILE = 64               # rows and columns that a work-item takes together when operands are walked across their memory order
-
-
-def plan(device, sizes, numel, crossing=False):
-    """(form, leading arguments, global size, local size).
-
-    ``crossing``: some operand has its neighbours along rows (a transpose); work in tiles then, so that each cache line is used up while it is there.
-    """
-    loop = device.loops
-    if sizes is None:
-        if loop:
-            chunk = max(4096, min(65536, -(-numel // (4 * device.compute_units))))
-            return "linear-loop", [numel, chunk], (-(-numel // chunk),), (1,)
-        return "linear-item", [numel], (numel,), (_local(device, numel),)
-    inner = sizes[-1]
-    rows = numel // inner
-    if len(sizes) > 1 and inner < NARROW and numel < 2 ** 31:
-        if loop:
-            chunk = max(2048, -(-numel // (4 * device.compute_units)))
-            return "flat-loop", [*sizes, numel, chunk], (-(-numel // chunk),), (1,)
-        return "flat-item", [*sizes, numel], (numel,), (_local(device, numel),)
-    if loop and crossing and inner >= TILE and rows >= TILE:
-        return "rows-loop", [*sizes, rows, TILE, TILE], (-(-rows // TILE), -(-inner // TILE)), (1, 1)
-    if loop:
-        seg = TILE * 16 if crossing else inner if rows >= 4 * device.compute_units else max(4096, -(-inner // (4 * device.compute_units)))
-        chunk = max(1, 8192 // min(inner, seg), -(-rows // 64) if not crossing else 1)
-        return "rows-loop", [*sizes, rows, chunk, seg], (-(-rows // chunk), -(-inner // seg)), (1, 1)
-    return "rows-item" if rows < 2 ** 32 else "rows-item-long", list(sizes), (inner, rows), work_group(device, inner, rows, crossing)
-
-
-def work_group(device, inner, rows, crossing=False):
-    """A work-group over (innermost dimension, rows): wide for long rows, many rows together for short ones; few distinct ones."""
-    if inner >= 256 and not crossing:
-        return 256, 8 if device.is_cpu and rows >= 32 and device.max_work_group >= 2048 else 1         # a task per group, there
-    wide = TILE if inner >= TILE and (device.is_cpu or not crossing) else 16
-    deep = (1024 if device.is_cpu else 256) // wide
-    while deep >= 2 * rows and deep > 1:
-        deep //= 4
-    return wide, max(1, deep)
-
-
-def _local(device, n):
-    """A work-group that divides no size needlessly. On CPUs each costs a task: large ones for large sizes."""
-    if device.is_cpu and n >= 1 << 16:
-        return min(2048, device.max_work_group)
-    return 256 if n >= 256 else 64 if n >= 64 else 16
 
 
 CAST = Expr("cast", ("input",), "input", complex="input")

@@ -33,9 +33,16 @@ def _order(sizes, walks, written):
     """The dimensions with rows and columns last; None where this form does not serve. ``written``: the walks of results."""
     for c in range(len(sizes)):
         for r in range(len(sizes)):
-            if r != c and 1 < sizes[c] < 16 and sizes[r] >= ROWS and _suits(sizes[c], [(w[r], w[c]) for w in walks], [(w[r], w[c]) for w in written]):
+            if r == c or not _may([w[r] for w in walks], [w[c] for w in walks]):
+                continue
+            if 1 < sizes[c] < 16 and sizes[r] >= ROWS and _suits(sizes[c], [(w[r], w[c]) for w in walks], [(w[r], w[c]) for w in written]):
                 return [j for j in range(len(sizes)) if j not in (r, c)] + [r, c]
     return None
+
+
+def _may(rows, columns) -> bool:
+    """Whether some operand has columns side by side, and another one rows: to be asked before their sizes are."""
+    return any([s == 1 for s in columns]) and any([s == 1 for s in rows])
 
 
 def _suits(count, steps, written) -> bool:

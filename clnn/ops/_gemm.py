@@ -157,12 +157,10 @@ class Plan:
             return _gemm_gpu.splits(self.device, p)
         units, mode = self.device.compute_units, _gemv_mode(p)
         if mode:
-            blocks, shortest = (max(p.M, p.N) // 4, 8192) if mode == "rows" else (p.N // _GEMV_COLUMNS, 2048)
-            return max(1, min(-(-2 * units // max(1, blocks)), p.K // shortest)) if blocks < units else 1
+            return _gemv_splits(units, mode, max(p.M, p.N), p.K)
         if _use_dot(p):
             return 1
-        tiles = -(-p.N // 64) * max(1, p.M // 256)
-        return max(1, min(-(-2 * units // tiles), p.K // 2048)) if tiles < 2 * units else 1
+        return _tiled_splits(units, p.M, p.N, p.K)
 
     def _partial(self, p):
         """Redirect the product into partial sums; what belongs to the end moves to the kernel that adds them up."""
@@ -242,9 +240,25 @@ def _use_dot(p) -> bool:
         return p.table == "b" and p.M <= 4
     if p.a[1] != 1 or p.b[0] != 1 or p.K < p.lanes:
         return False
-    few = min(p.M, p.N)
-    return few <= 4 or few <= _DOT_MOST and p.K >= 32 or p.M <= 16 and p.K >= 160 or p.K >= 192 and (p.M <= 64 or p.M <= 96 and p.K <= 2048) \
-        or p.N <= 12 and p.K >= 2048
+    return _dot_pays(p.M, p.N, p.K)
+
+
+@symbols.choice
+def _dot_pays(M, N, K) -> bool:
+    few = min(M, N)
+    return few <= 4 or few <= _DOT_MOST and K >= 32 or M <= 16 and K >= 160 or K >= 192 and (M <= 64 or M <= 96 and K <= 2048) or N <= 12 and K >= 2048
+
+
+@symbols.choice
+def _tiled_splits(units, M, N, K) -> int:
+    tiles = -(-N // 64) * max(1, M // 256)
+    return max(1, min(-(-2 * units // tiles), K // 2048)) if tiles < 2 * units else 1
+
+
+@symbols.choice
+def _gemv_splits(units, mode, n, K) -> int:
+    blocks, shortest = (n // 4, 8192) if mode == "rows" else (n // _GEMV_COLUMNS, 2048)
+    return max(1, min(-(-2 * units // max(1, blocks)), K // shortest)) if blocks < units else 1
 
 
 _GEMV_COLUMNS = 512     # of a matrix that a work-item takes at least: shorter runs of a row are read more slowly

@@ -36,7 +36,7 @@ _plain = dict(method=False, inplace=False, gradcheck=False)
 def followed(device) -> bool:
     """Whether draws on ``device`` take the sequence: on CPUs, unless what draws is compiled, recorded or stands for many samples."""
     recording = launcher.recording
-    if device.__class__ is not Device or rng.here.counted or foreign.here.maps or recording is not None and recording.mine():
+    if device.__class__ is not Device or rng.here.counted or foreign.here.maps or recording is not None and recording.counts and recording.mine():
         return False
     return device.is_cpu if config.random == "auto" else config.random == "pytorch"
 

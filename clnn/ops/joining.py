@@ -20,6 +20,7 @@ from ..core.symbols import memo
 from ..core.warn import first_time, warn
 from ..graph import fuse
 from ..graph.node import Node
+from ..graph.tasks import work_group
 from . import _scatter
 from ._batches import in_one_piece
 from .creation import filled, shared
@@ -112,7 +113,7 @@ def _cat_columns(device, dtype, some, sizes, steps, out, at, rows, pitch):
     U, per = _scatter.wider(dtype, *sizes, *steps, *[t._offset for t in some], at, pitch)
     sizes, steps, at, pitch = [n // per for n in sizes], [n // per for n in steps], at // per, pitch // per
     width = sum(sizes)
-    wide, high = local = fuse.work_group(device, width, rows)
+    wide, high = local = work_group(device, width, rows)
     E = 4 if width * rows >= device.compute_units * 8192 else 1
     down = width < 4 * wide
     items = (width, -(-rows // (E * high)) * high) if down else (-(-width // (E * wide)) * wide, rows)

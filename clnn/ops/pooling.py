@@ -15,7 +15,7 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.shape import whole
 from ..core.symbols import memo
-from ..graph.fuse import work_group
+from ..graph.tasks import work_group
 from ..graph.op import REGISTRY
 from . import random as _random
 from ._conv_other import integer_avg_pool

@@ -17,7 +17,7 @@ from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast
 from .._tensor.inplace import draw_into, type_name
 from .._tensor.interop import from_array, read
-from .._tensor.splice import drawn
+from .._tensor.splice import counted, drawn
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
 from ..core import rng, symbols, twister
@@ -50,7 +50,8 @@ _BITS = {dt.float16: 11, dt.bfloat16: 8, dt.float32: 24, dt.float64: 53}
 
 
 def _stream(generator, numel, per_block=4):
-    return _chosen(generator).take(-(-numel // per_block))
+    blocks = -(-numel // per_block)
+    return counted(blocks) if generator is None else _chosen(generator).take(blocks)
 
 
 def _chosen(generator):
@@ -63,15 +64,13 @@ def _chosen(generator):
 
 def _followed(generator, device):
     """The sequence that a draw takes, None where it takes the other kind of numbers."""
-    stream = _chosen(generator)
     symbols.plain_only("random numbers")
-    return stream.sequence if _sequence.followed(device) else None
+    return _chosen(generator).sequence if _sequence.followed(device) else None
 
 
 def in_sequence(tensor, generator=None) -> bool:
     """Whether draws into ``tensor`` follow PyTorch's sequence."""
-    _chosen(generator)
-    return _sequence.followed(tensor._storage.device)
+    return _chosen(generator) is not None and _sequence.followed(tensor._storage.device)
 
 
 def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) -> Tensor:

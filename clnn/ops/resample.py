@@ -18,7 +18,7 @@ from .._tensor.tensor import empty
 from ..core import dtype as dt
 from ..core.layout import channels_last, contiguous_format
 from ..core.warn import warn
-from ..graph.fuse import work_group
+from ..graph.tasks import work_group
 from ._scatter import width
 from .creation import tensor
 from .pooling import average_windows

@@ -8,6 +8,7 @@ from .._tensor.dispatch import run
 from .._tensor.inplace import set_out, type_name
 from .._tensor.tensor import empty
 from ..core import dtype as dt
+from ..core import symbols
 from ..core.shape import extents, wrap_dim
 from ..core.warn import warn
 
@@ -24,9 +25,9 @@ SEVERAL = 128               # elements up to which rows are worked on together (
 def row_plan(device, rows, n, inner=1, vector=True, lanes=0, whole=1):
     """How rows are given to work-items (see kernels/softmax/rows.cl.mako): (FORM, LANES, chunk, global size, local size).
     ``lanes``: of a vector, where the template works on short rows together; ``whole``: elements that GPUs read as one (:func:`aligned`)."""
-    chunk = max(1, min(max(4096 // max(n, 1), -(-rows // 256)), -(-rows // (4 * device.compute_units))))
+    chunk = _chunk(rows, n, device.compute_units)
     if lanes and device.is_cpu and inner == 1 and FEW <= n <= SEVERAL and (n < lanes or rows >= lanes):
-        chunk = lanes * max(1, min(16384 // (n * lanes), rows // (4 * lanes * device.compute_units)))
+        chunk = lanes * _rounds(rows, n, lanes, device.compute_units)
         return "few" if n < lanes else "several", 1, chunk, (-(-rows // chunk),), (1,)
     if vector and device.is_cpu and inner == 1 and n >= 16:
         return "vector", 1, chunk, (-(-rows // chunk),), (1,)
@@ -48,6 +49,18 @@ def row_plan(device, rows, n, inner=1, vector=True, lanes=0, whole=1):
     if inner > 1:
         return "column", 1, 1, (inner, rows // inner), (64 if inner >= 64 else 16, 1)
     return "item", 1, 1, (rows,), (64,)
+
+
+@symbols.computed
+def _chunk(rows, n, units):
+    """Rows of a work-item: some thousand elements, or all rows in a few tasks for each of the units."""
+    return max(1, min(max(4096 // max(n, 1), -(-rows // 256)), -(-rows // (4 * units))))
+
+
+@symbols.computed
+def _rounds(rows, n, lanes, units):
+    """How often a work-item takes as many rows as there are lanes."""
+    return max(1, min(16384 // (n * lanes), rows // (4 * lanes * units)))
 
 
 def largest(device) -> int:

@@ -58,6 +58,8 @@ def on_host(method):
 class Recording:
     """The entries of one run on one device, and how to vary them at replay: inputs, random numbers, scalars."""
 
+    counts = True               # draws take counted blocks, as each replay has others
+
     def __init__(self, device, follows=None):
         self.device, self.follows = device, follows        # follows: the forward recording whose random numbers a backward one draws again
         self.start = 0                                     # offset of the random stream at the last replay

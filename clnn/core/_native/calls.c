@@ -417,10 +417,10 @@ static PyObject *run_known(PyObject *known, PyObject *operands, PyObject *key)
         return told;
     found = PyDict_GetItemWithError(known, PyTuple_GET_ITEM(told, 0));
     if (found != NULL && IS(found, Template) && !PyObject_IsTrue(AT(found, Template_draws))) {
-        PyObject *args[] = {found, operands, PyTuple_GET_ITEM(told, 1), PyTuple_GET_ITEM(told, 2), Py_None, Py_None};
+        PyObject *none = PyTuple_New(0), *args[] = {found, operands, PyTuple_GET_ITEM(told, 1), PyTuple_GET_ITEM(told, 2), Py_None, Py_None, none};
         Py_INCREF(found);
-        got = spliced(NULL, args, 6);
-        Py_DECREF(found);
+        got = none == NULL ? NULL : spliced(NULL, args, 7);
+        Py_DECREF(found), Py_XDECREF(none);
     } else if (!PyErr_Occurred() || PyErr_ExceptionMatches(PyExc_TypeError)) {          /* an attribute without a hash */
         PyErr_Clear();
         got = Py_NewRef(Py_None);

@@ -30,7 +30,7 @@
     X(Memory, peak) X(Memory, requests) X(Memory, _pool) X(Memory, _allocate) \
     X(OpNode, seq) X(OpNode, edges) X(OpNode, outs) X(OpNode, op) X(OpNode, values) X(OpNode, versions) X(OpNode, metas) X(OpNode, keeps) \
     X(SplicedNode, seq) X(SplicedNode, edges) X(SplicedNode, outs) X(SplicedNode, template) X(SplicedNode, operands) X(SplicedNode, versions) \
-    X(SplicedNode, kept) X(SplicedNode, owners) X(SplicedNode, nodes) X(SplicedNode, source) \
+    X(SplicedNode, kept) X(SplicedNode, owners) X(SplicedNode, nodes) X(SplicedNode, source) X(SplicedNode, numbers) \
     X(Template, recipe) X(Template, single) X(Template, wanted) X(Template, reached) X(Template, roots) X(Template, kept) X(Template, draws) X(Template, kin) X(dtype, index) \
     X(_Graph, nodes) X(_Graph, number) X(_Graph, key) X(_Graph, buffers) X(_Graph, places) X(_Graph, device) X(_Graph, leaves) X(_Graph, pending) X(_Graph, links) \
     X(AccumulateGrad, seq) X(AccumulateGrad, edges) X(AccumulateGrad, outs) X(AccumulateGrad, variable) \

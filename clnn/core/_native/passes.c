@@ -325,6 +325,11 @@ static int add_node(PyObject *graph, PyObject *node, PyObject *accumulate)
         return -1;
     if (!awaited)
         return add_leaf(graph, node, PyObject_IsTrue(accumulate));
+    if (leaf == NULL && IS(node, SplicedNode) && PyObject_IsTrue(AT(node, SplicedNode_numbers))) {
+        got = PyObject_CallMethodOneArg(graph, s__other, node);
+        Py_XDECREF(got);
+        return got == NULL ? -1 : 0;
+    }
     if (leaf == NULL) {
         int done = IS(node, SplicedNode) && edges_of(node) != NULL ? add_spliced(graph, node) : 0;
         return done ? (done < 0 ? -1 : 0) : add_other(graph, node);

@@ -331,13 +331,14 @@ static int take_results(PyObject *node, PyObject *template, PyObject *got)
     return failed ? -1 : 0;
 }
 
-/* spliced(template, operands, buffers, tracked, ends, source): splice._again */
+/* spliced(template, operands, buffers, tracked, ends, source, numbers): splice._again */
 PyObject *spliced(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
-    if (n != 6)
-        return PyErr_Format(PyExc_TypeError, "spliced() takes 6 arguments");
+    if (n != 7)
+        return PyErr_Format(PyExc_TypeError, "spliced() takes 7 arguments");
     PyObject *template = args[0], *operands = args[1], *ends = args[4], *node = NULL, *number = NULL, *outs = NULL, *result = NULL;
-    PyObject *roots = AT(template, Template_roots), *got = run_recipe(AT(template, Template_recipe), args[2]);
+    PyObject *roots = AT(template, Template_roots), *recipe = AT(template, Template_recipe);
+    PyObject *got = PyObject_IsTrue(args[6]) ? PyObject_CallFunctionObjArgs(the_Recipe_run, recipe, args[2], args[6], NULL) : run_recipe(recipe, args[2]);
     int single = PyObject_IsTrue(AT(template, Template_single)), tracked = PyObject_IsTrue(args[3]);
     if (got == NULL)
         return NULL;
@@ -347,7 +348,7 @@ PyObject *spliced(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (listed && tracked && (node = new_object(SplicedNode_type)) != NULL && (number = PyObject_CallNoArgs(the_number)) != NULL
             && (outs = PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(roots))) != NULL) {
         put(node, SplicedNode_seq, number), put(node, SplicedNode_outs, outs), put(node, SplicedNode_template, template);
-        put(node, SplicedNode_nodes, Py_None), put(node, SplicedNode_source, args[5]);
+        put(node, SplicedNode_nodes, Py_None), put(node, SplicedNode_source, args[5]), put(node, SplicedNode_numbers, args[6]);
         if (take_operands(node, template, operands, ends) || take_results(node, template, got))
             listed = 0;
     }
