@@ -260,7 +260,8 @@ def repeated(body, mode="", entries=None):
         device, tracks = _device(values), entries is not None and state.grad and _tracked(values)
         family, numbers = (None, None) if found and not tracks or fresh or device.__class__ is not Device else families.find(akin, key, device.manner())
         if tracks and family is not None and family.hopeless():
-            return body(*values)                                # it leaves other entries than the one that could be kept
+            known[key] = _TRIES + 1                             # it leaves other entries than the one that could be kept
+            return body(*values)
         variant, recipe = (None, None) if family is None or found else family.of(numbers)
         if recipe is not None and variant.checks >= families.CHECKS:
             met[hash(key)] = count = met.get(hash(key), 0) + 1

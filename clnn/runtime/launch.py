@@ -150,12 +150,7 @@ def _called(device, side, cost, kernel, global_size, local_size, args) -> bool:
     if len(args) != len(kernel.last_args):
         raise LaunchError(f"{kernel.name}: takes {len(kernel.last_args)} arguments, got {len(args)}")
     sizes = kernel.sizes.get((global_size, local_size)) or sizes_of(device, kernel, global_size, local_size)
-    kind = direct.kind(sizes), len(sizes[0])
-    way = kernel.ways.get(kind)
-    if way is None:
-        way = direct.called(device, kernel, sizes, [None] * len(args))
-        if way is not None:
-            kernel.ways[kind] = way
+    way = _way(device, kernel, sizes, len(args))
     if not way:
         return False
     device.peek = None
@@ -171,6 +166,17 @@ def _called(device, side, cost, kernel, global_size, local_size, args) -> bool:
     if device.err_dirty and device.word is not None:
         device.look()
     return True
+
+
+def _way(device, kernel, sizes, count):
+    """How to call the kernel with groups of a size and any arguments, of which it takes ``count``; None, False as :func:`direct.called` has it."""
+    kind = direct.kind(sizes), len(sizes[0])
+    way = kernel.ways.get(kind)
+    if way is None:
+        way = direct.called(device, kernel, sizes, [None] * count)
+        if way is not None:
+            kernel.ways[kind] = way
+    return way
 
 
 def _run(device, queue, kernel, global_size, local_size, args, cost):
@@ -253,22 +259,25 @@ class Prepared:
             ``buffers`` and ``numbers`` are the positions of these. ``direct``: how it is called without the driver; None where that is not known yet,
             False where it cannot be.
             ``twin``: the launch that runs in the calling thread; None where kernels are called.
+            ``like``: until its first launch the one that this is a variant of; ``shared``: how variants are called, None where that is not known, else False, and
+            the ``seconds`` that each of their groups takes.
     """
 
-    __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last", "cost", "twin", "direct")
+    __slots__ = ("kernel", "where", "args", "buffers", "numbers", "sizes", "fixed", "constants", "checked", "last", "cost", "twin", "direct", "like", "shared",
+                 "seconds")
 
     def __init__(self, kernel, global_size, local_size, args):
         self.kernel, self.where, self.args, self.sizes = kernel, (global_size, local_size), args, None
         self.buffers = [i for i, a in enumerate(args) if a is BUFFER]
         self.numbers = [i for i, a in enumerate(args) if a is NUMBER]
-        self.cost, self.twin, self.direct, self.last = None, self, None, None
+        self.cost, self.twin, self.direct, self.last, self.like, self.shared, self.seconds = None, self, None, None, None, None, 0.0
 
     def varied(self, where, args):
         """The same launch with other sizes and other plain arguments."""
         new = Prepared.__new__(Prepared)
         new.kernel, new.where, new.args, new.buffers, new.numbers = self.kernel, where, args, self.buffers, self.numbers
-        new.sizes = new.cost = new.direct = new.last = None
-        new.twin = new
+        new.sizes = new.cost = new.direct = new.last = new.shared = None
+        new.twin, new.like, new.seconds = new, self, 0.0
         return new
 
     def run(self, device, buffers, numbers=()):
@@ -380,7 +389,16 @@ class Prepared:
                 way._open(device.checked_buffer)
         if all([way.sizes is None for way in self._ways()]):
             return self._plainly(device, buffers, numbers)
-        return self.run(device, buffers, numbers)
+        self.run(device, buffers, numbers)
+        self._share(device)
+
+    def _share(self, device):
+        """Once this is called without the driver, its variants' first launches are."""
+        like, self.like = self.like, None
+        if like is None or like.shared is not None or not self.direct:
+            return
+        plain = not self.constants and self.sizes[1] == self.where[1] and not self.checked
+        like.shared = plain and _way(device, self.kernel, self.sizes, len(self.args)) or False
 
     def _plainly(self, device, buffers, numbers):
         """Launch as others do; once the driver took it, the way of :meth:`run` is open."""

@@ -309,6 +309,49 @@ int run_direct(PyObject *direct, PyObject *picked, PyObject *places, PyObject *n
     return run_groups(d);
 }
 
+/* The groups of a launch whose groups have the sizes that ``d`` has: 1; 0 where it has others, or so many that the driver may have another function. */
+static int set_sizes(Direct *d, PyObject *where)
+{
+    PyObject *global = PyTuple_GET_ITEM(where, 0), *local = PyTuple_GET_ITEM(where, 1);
+    Py_ssize_t n = (Py_ssize_t)d->context.dimensions;
+    if (!PyTuple_Check(global) || !PyTuple_Check(local) || PyTuple_GET_SIZE(global) != n || PyTuple_GET_SIZE(local) != n)
+        return 0;
+    size_t groups[3] = {1, 1, 1};
+    for (Py_ssize_t i = 0; i < n; i++) {
+        size_t items = PyLong_AsSize_t(PyTuple_GET_ITEM(global, i)), size = PyLong_AsSize_t(PyTuple_GET_ITEM(local, i));
+        if (PyErr_Occurred() || !size || size != d->context.local[i] || items > 65535 - size)
+            return PyErr_Occurred() ? -1 : 0;
+        groups[i] = (items + size - 1) / size;
+    }
+    memcpy(d->context.groups, groups, sizeof groups);
+    d->total = groups[0] * groups[1] * groups[2];
+    if (d->laid)
+        tell_sizes(d);
+    return 1;
+}
+
+/* Run what has others' sizes and arguments: ``where`` and ``args`` as a Prepared has them, ``seconds`` that a group took, the rest as run_direct takes it and
+   with what that gives. */
+int run_anew(PyObject *direct, PyObject *where, PyObject *args, PyObject *picked, PyObject *places, PyObject *numbers, double *seconds)
+{
+    Direct *d = (Direct *)direct;
+    int known = PyList_Check(args) && PyList_GET_SIZE(args) == d->n ? set_sizes(d, where) : 0;
+    for (Py_ssize_t i = 0; known > 0 && i < d->n; i++) {
+        PyObject *arg = PyList_GET_ITEM(args, i);
+        if (!PyFloat_CheckExact(arg) && !PyLong_CheckExact(arg) && !PyBytes_CheckExact(arg))
+            continue;                                       /* one that varies */
+        PyObject *place = PyLong_FromSsize_t(i);
+        known = place == NULL || set_number(d, place, arg) ? -1 : 1;
+        Py_XDECREF(place);
+    }
+    if (known <= 0)
+        return known;
+    d->seconds = *seconds;
+    known = run_direct(direct, picked, places, numbers);
+    *seconds = d->seconds;
+    return known;
+}
+
 /* Room for the arguments: those that never change have their size, the others that of a long vector. Packed ones have it once more behind. */
 static int make_room(Direct *d, PyObject *args, Py_ssize_t n)
 {

@@ -276,6 +276,41 @@ static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, 
     return event == NULL ? -1 : HERE;
 }
 
+/* Whether buffers among ``picked``, (position, buffer, ...), have few enough bytes for a try in the calling thread: Inline.small. */
+static int are_small(PyObject *side, PyObject *picked)
+{
+    Py_ssize_t most = PyLong_AsSsize_t(AT(side, Inline_most)), total = 0;
+    for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(picked) && total <= most; i += 2) {
+        PyObject *buf = PyTuple_GET_ITEM(picked, i), *size = buf == Py_None ? NULL : PyObject_GetAttr(buf, s_size);
+        total += size == NULL ? 0 : PyLong_AsSsize_t(size);
+        Py_XDECREF(size);
+        if (PyErr_Occurred())
+            return -1;
+    }
+    return total <= most;
+}
+
+/* The first launch of sizes that were never met, as others of its kernel go: most such sizes do not come back, and to open their own way takes longer than they do. */
+static int launched_anew(PyObject *prepared, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
+{
+    PyObject *like = AT(prepared, Prepared_like), *way = IS(like, Prepared) ? AT(like, Prepared_shared) : Py_None;
+    if (side == Py_None || !Py_IS_TYPE(way, &Direct_made))
+        return NOT_KNOWN;
+    int done = are_small(side, picked);
+    if (done > 0)
+        done = is_free(state, side, AT(prepared, Prepared_kernel));
+    if (done > 0) {
+        double before = PyFloat_AsDouble(AT(like, Prepared_seconds)), seconds = before;
+        done = PyErr_Occurred() || PyDict_SetItem(state, s_peek, Py_None) ? -1
+            : run_anew(way, AT(prepared, Prepared_where), AT(prepared, Prepared_args), picked, AT(prepared, Prepared_numbers), numbers, &seconds);
+        PyObject *now = done <= 0 || seconds == before ? NULL : PyFloat_FromDouble(seconds);
+        if (now != NULL)
+            change(like, Prepared_seconds, now);
+    }
+    change(prepared, Prepared_like, Py_NewRef(Py_None));
+    return done < 0 ? -1 : done ? HERE : NOT_KNOWN;
+}
+
 /* Launch in the driver's threads, where no try in the calling one is due, or it is ``busy``; the device's lock is held. */
 static int launched_there(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers, int busy)
 {
@@ -334,6 +369,8 @@ static PyObject *run_here(PyObject *prepared, PyObject *const *args, Py_ssize_t 
     if (done == 1 && (numbers == NULL || PyList_Check(numbers) || PyTuple_Check(numbers)) && (lock = PyDict_GetItem(state, s_lock)) != NULL) {
         if (locked || !(done = held(lock, s_acquire))) {
             done = launched_here(prepared, args[0], state, side, args[1], numbers);
+            if (done == NOT_KNOWN)
+                done = launched_anew(prepared, state, side, args[1], numbers);
             if (done == NOT_KNOWN || done == BUSY)
                 done = launched_there(prepared, args[0], state, side, args[1], numbers, done == BUSY);
             if (!locked)
@@ -373,6 +410,8 @@ PyMethodDef run_prepared_method = {"run", (PyCFunction)(void (*)(void))run_prepa
 static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked)
 {
     int done = IS(prepared, Prepared) && PyDict_GetItem(state, s_waiting) == Py_False ? launched_here(prepared, device, state, side, picked, NULL) : 0;
+    if (done == NOT_KNOWN && IS(prepared, Prepared) && PyDict_GetItem(state, s_waiting) == Py_False)
+        done = launched_anew(prepared, state, side, picked, NULL);
     if (done < 0 || done == HERE)
         return done < 0 ? -1 : 0;
     PyObject *args[] = {prepared, device, picked}, *got = IS(prepared, Prepared) ? run_prepared(prepared, args + 1, 2) : PyObject_VectorcallMethod(s_run, args, 3, NULL);

@@ -24,9 +24,9 @@
     X(Node, leaves) X(Node, linear) X(Node, reduce) \
     X(Recipe, device) X(Recipe, sizes) X(Recipe, small) X(Recipe, launches) X(Recipe, places) X(Recipe, results) X(Recipe, single) X(Recipe, named) \
     X(Prepared, kernel) X(Prepared, sizes) X(Prepared, fixed) X(Prepared, constants) X(Prepared, checked) X(Prepared, last) X(Prepared, cost) \
-    X(Prepared, twin) X(Prepared, numbers) X(Prepared, direct) \
+    X(Prepared, twin) X(Prepared, numbers) X(Prepared, direct) X(Prepared, where) X(Prepared, args) X(Prepared, like) X(Prepared, shared) X(Prepared, seconds) \
     X(Kernel, cl) X(Kernel, owner) X(Kernel, set_arg) X(Kernel, set_numbers) X(Kernel, set_buffers) X(Kernel, set_bytes) X(Kernel, handle) \
-    X(Cost, calm) X(Cost, skip) X(Inline, done) X(Inline, queue) X(Inline, handle) X(Inline, twin) X(Inline, short) X(Config, debug) X(Config, matmul_precision) X(Config, tensor_cores) \
+    X(Cost, calm) X(Cost, skip) X(Inline, done) X(Inline, queue) X(Inline, handle) X(Inline, twin) X(Inline, short) X(Inline, most) X(Config, debug) X(Config, matmul_precision) X(Config, tensor_cores) \
     X(Memory, peak) X(Memory, requests) X(Memory, _pool) X(Memory, _allocate) \
     X(OpNode, seq) X(OpNode, edges) X(OpNode, outs) X(OpNode, op) X(OpNode, values) X(OpNode, versions) X(OpNode, metas) X(OpNode, keeps) \
     X(SplicedNode, seq) X(SplicedNode, edges) X(SplicedNode, outs) X(SplicedNode, template) X(SplicedNode, operands) X(SplicedNode, versions) \
@@ -48,7 +48,7 @@
     X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
     X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) \
     X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) X(near) X(command_execution_status) X(wait) X(mirrored) X(clear) \
-    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values) X(synchronize) X(__class__) X(windows)
+    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values) X(synchronize) X(__class__) X(windows) X(size)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -239,6 +239,7 @@ PyObject *asked(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* direct.c */
 extern PyTypeObject Direct_made;
 int run_direct(PyObject *direct, PyObject *picked, PyObject *places, PyObject *numbers);
+int run_anew(PyObject *direct, PyObject *where, PyObject *args, PyObject *picked, PyObject *places, PyObject *numbers, double *seconds);
 PyObject *address(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *hire_helpers(PyObject *module, PyObject *args);
 PyObject *libraries(PyObject *module, PyObject *part);
