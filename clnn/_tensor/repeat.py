@@ -32,6 +32,7 @@ from .tensor import Tensor
 
 _PLAIN = frozenset((int, float, bytes, type(None)))
 _TRIES = 4              # a call that cannot be observed is tried again so often; what waits for a build is no try
+_MISFITS = 3            # calls that record gradients and leave more than one entry, after which those of other sizes are taken to do so, too
 _MOST = 2048            # kinds of call remembered per body
 _FEW = 1 << 15          # elements of a result that costs the host more than the device, whatever it is fused with
 _SOME = 1 << 17         # elements up to which working out what to launch costs more than a pass over memory
@@ -259,7 +260,7 @@ def repeated(body, mode="", entries=None):
             met.clear()
         device, tracks = _device(values), entries is not None and state.grad and _tracked(values)
         family, numbers = (None, None) if found and not tracks or fresh or device.__class__ is not Device else families.find(akin, key, device.manner())
-        if tracks and family is not None and family.hopeless():
+        if tracks and family is not None and family.fit <= -_MISFITS:
             known[key] = _TRIES + 1                             # it leaves other entries than the one that could be kept
             return body(*values)
         variant, recipe = (None, None) if family is None or found else family.of(numbers)
@@ -279,13 +280,15 @@ def repeated(body, mode="", entries=None):
             apart = len(set(map(id, missed.buffers)))
             if len(set(map(id, _computed(missed.buffers)))) < apart:
                 return body(*values)                            # operands that are copies of each other, which the key does not say
-            if not found and recipe is None and not config.debug:
+            if not found and recipe is None and not config.debug and (not tracks or family.fit > 0):
                 case = OfBody(body, values, tracks)
                 variant, recipe = family.learn(numbers, traced, case, key, missed.buffers, whole, device, _recipe, case.recorded if tracks else None)
             result, seen = observe(body, values, missed.buffers, whole, flow=recipe is not None, tracks=tracks)
             learned = seen
             if tracks and seen.__class__ is Recipe:
                 seen = Recorded.of(seen, result, tensors_among(values))
+                if family is not None:
+                    family.fit = max(family.fit, 0) + 1 if seen is not None else min(family.fit, 0) - 1
             if recipe is not None and learned.__class__ is Recipe and seen is not None:
                 family.check(variant, recipe, seen, same_recorded if tracks else same)
                 learned.flow = None
@@ -536,5 +539,5 @@ def _recipe(device, result, inputs, made, launches, shared, numbers, flow=False)
     if flow:
         order = {id(buf): k for k, buf in enumerate([*inputs, *[buf for buf, _ in made]])}
         recipe.flow = ([[order.get(id(a)) for a in args] for *_, args in launches], [None if t is None else order.get(id(t._storage.buf)) for t in results],
-                       [(place.get(id(buf), first) - first, nbytes) for buf, nbytes in made])
+                       [(place[id(buf)] - first if id(buf) in place else -1, nbytes) for buf, nbytes in made])
     return recipe

@@ -46,12 +46,13 @@ class Variant:
 
 
 class Family:
-    """Cases that differ in numbers alone; ``first`` are those of the first one, ``seen`` those of some others."""
+    """Cases that differ in numbers alone; ``first`` are those of the first one, ``seen`` those of some others. ``fit``: for whoever asks, how many cases in a row
+    were of a form that can be kept, below 0 how many were not."""
 
-    __slots__ = ("first", "varying", "variants", "failures", "rest", "seen")
+    __slots__ = ("first", "varying", "variants", "failures", "rest", "seen", "fit")
 
     def __init__(self, numbers):
-        self.first, self.varying, self.variants, self.failures, self.rest, self.seen = numbers, set(), [], 0, _PATIENCE, []
+        self.first, self.varying, self.variants, self.failures, self.rest, self.seen, self.fit = numbers, set(), [], 0, _PATIENCE, [], 0
 
     def of(self, numbers):
         """(a variant, what it gives for ``numbers``), or (None, None)."""
@@ -76,10 +77,6 @@ class Family:
             self.rest -= 1
             return False
         return self.failures < _FAILURES and len(self.variants) < _VARIANTS and self.first != numbers
-
-    def hopeless(self):
-        """Whether all traces came to nothing."""
-        return self.failures >= _FAILURES and not self.variants
 
     def learn(self, numbers, trace, *case):
         """``trace(numbers, groups, *case)`` gives (what varies as a function of one number for each of the ``groups`` of places, the whole for these numbers).

@@ -194,10 +194,9 @@ def _rows(device, N, NV):
     return share, min((m for m in range(1, most + 1)), key=lambda m: -(-share // m) * (m + 1.5))
 
 
-def _layer(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
-    """Forward of all steps in one launch."""
-    T, N, KH = gates.shape
-    H, device = weight.shape[1], gates._storage.device
+def _layer(gates, h0, c0, weight, bias, mode, reverse, y, cells, act, T=0, packed=()):
+    """Forward of all steps in one launch. ``packed``: of ``T`` steps that have rows of a packed sequence, where each begins, and the last states."""
+    (N, H), KH, device = h0.shape, weight.shape[0], gates._storage.device
     weight = weight.contiguous()
     units, vectors = KH // H, -(-H // 16)
     NV = units if units > 1 else _width(vectors)
@@ -205,8 +204,8 @@ def _layer(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
     run(device, "matmul/columns", dict(NK=NV), (vectors if units > 1 else vectors // NV, 1), (1, 1), weight, wt,
         _words8(KH, H, 1, 0, 0, H, 16 if units > 1 else 16 * NV, H if units > 1 else 16))
     share, MR = _rows(device, N, NV)
-    run(device, "recurrent/layer", dict(MODE=mode, NV=NV, MR=MR, BIAS=bias is not None, TAIL=H % 16 > 0), (-(-N // share),), (1,), gates, wt,
-        h0 if bias is None else bias, h0, c0, y, cells, act, _words8(T, N, H, share, int(reverse)))
+    run(device, "recurrent/layer", dict(MODE=mode, NV=NV, MR=MR, BIAS=bias is not None, TAIL=H % 16 > 0, PACKED=bool(packed)), (-(-N // share),), (1,),
+        gates, wt, h0 if bias is None else bias, h0, c0, y, cells, act, *packed, _words8(T or gates.shape[0], N, H, share, int(reverse)))
 
 
 def _steps(gates, h0, c0, weight, bias, mode, reverse, y, cells, act):
@@ -267,21 +266,26 @@ def _recurrent_backward(dy, dc, h0, c0, weight, bias, mode, reverse, y, act, cel
 
 def _walked_back(dy, dc, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden):
     """(gradient of h0, of c0) on CPUs and step by step; the other gradients are written."""
-    (T, N, H), KH, device, dtype = y.shape, weight.shape[0], y._storage.device, y.dtype
+    (T, N, H), device, dtype = y.shape, y._storage.device, y.dtype
     zeros = filled(Size((N, H)), 0, dtype, device)
     carry = ((dc if dc is not None else zeros) + 0 if mode == "lstm" else zeros + 0).contiguous()
     dh = zeros + 0
     for t in (dy, h0, c0, weight, carry, dh):
         t._storage.buffer()
     if _whole(device, dtype, T, N, H):
-        NV = _width(-(-H // 16))
-        share, MR = _rows(device, N, NV)
-        whole = padded(weight.reshape(1, 1, KH, H))
-        run(device, "recurrent/layer_backward", dict(MODE=mode, NV=NV, MR=MR, TAIL=H % 16 > 0), (-(-N // share),), (1,), act, y, h0, c0, cells, dy, whole,
-            dgates, dhidden, dh, carry, _words8(T, N, H, share, int(reverse)))
+        _layer_back(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry, T)
     else:
         _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry)
     return dh, carry
+
+
+def _layer_back(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry, T, packed=()):
+    """Backward of all steps in one launch; ``packed``: where each step of a packed sequence begins, and memory for the states before its rows."""
+    (N, H), device, NV = h0.shape, y._storage.device, _width(-(-weight.shape[1] // 16))
+    share, MR = _rows(device, N, NV)
+    whole = padded(weight.reshape(1, 1, *weight.shape))
+    run(device, "recurrent/layer_backward", dict(MODE=mode, NV=NV, MR=MR, TAIL=H % 16 > 0, PACKED=bool(packed)), (-(-N // share),), (1,), act, y, h0, c0, cells,
+        dy, whole, dgates, dhidden, dh, carry, *packed, _words8(T, N, H, share, int(reverse)))
 
 
 def _steps_backward(dy, h0, c0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry):
@@ -313,7 +317,7 @@ def packed(gates, h0, c0, weight, bias, sizes, mode, reverse):
     if any(t.__class__ not in plain or t.dtype is not dtype or t._storage.device is not device for t in given) or state.autocast is not None:
         return None
     N, H = h0.shape
-    if device.is_cpu or any(_recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H, back) is None for back in (False, True)):
+    if not _whole(device, dtype, len(sizes), N, H) and any([_recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H, back) is None for back in (False, True)]):
         return None
     return _recurrent_packed(gates, h0, c0, weight, bias, mode, reverse, tuple(sizes))
 
@@ -332,11 +336,11 @@ def _numbers(values, device):
     return tensor(np.asarray(values, np.int64), device=device)
 
 
-def _packed_grad(g, gates, h0, c0, weight, bias, mode, reverse, sizes, act, cells, kept):
-    return _packed_backward(*g[:3], h0, c0, weight, bias, mode, reverse, sizes, kept, act, cells)
+def _packed_grad(g, gates, h0, c0, weight, bias, mode, reverse, sizes, act, cells, kept, starts):
+    return _packed_backward(*g[:3], h0, c0, weight, bias, mode, reverse, sizes, kept, act, cells, starts)
 
 
-@kernel("_recurrent_packed", method=False, outputs=("y", "hn", "cn", "act", "cells", "kept"), public=3, decompose=_packed_alone,
+@kernel("_recurrent_packed", method=False, outputs=("y", "hn", "cn", "act", "cells", "kept", "starts"), public=3, decompose=_packed_alone,
         vjp={"gates, h0, c0, weight, bias": _packed_grad})
 def _recurrent_packed(gates, h0, c0, weight, bias, mode, reverse, sizes):
     """As :func:`_recurrent` for the rows of a packed sequence; also returns the last states."""
@@ -346,25 +350,35 @@ def _recurrent_packed(gates, h0, c0, weight, bias, mode, reverse, sizes):
     y, hn, cn = empty(Size((R, H)), dtype, device), empty(h0.shape, dtype, device), empty(h0.shape, dtype, device) if lstm else None
     cells, act = empty(y.shape, dtype, device) if lstm else y, empty(Size((R, 4 * H if lstm or mode == "gru" else 0)), dtype, device)
     starts = _numbers([0, *itertools.accumulate(sizes)], gates.device)
-    walk = _recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H)
-    _recurrent_gpu.forward(walk, gates, h0, c0, weight, bias, mode, reverse, y, cells, act, (starts, hn, cn if lstm else hn))
+    last = (starts, hn, cn if lstm else hn)
+    if _whole(device, dtype, len(sizes), N, H):
+        _layer(gates, h0, c0, weight, bias, mode, reverse, y, cells, act, len(sizes), last)
+    else:
+        walk = _recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H)
+        _recurrent_gpu.forward(walk, gates, h0, c0, weight, bias, mode, reverse, y, cells, act, last)
     kept = y._snapshot()
-    return y, hn, cn, act, cells if lstm else kept, kept
+    return y, hn, cn, act, cells if lstm else kept, kept, starts
 
 
 @kernel("_packed_backward", method=False, outputs=("dgates", "dh0", "dc0", "dweight", "dbias"), public=5)
-def _packed_backward(dy, dhn, dcn, h0, c0, weight, bias, mode, reverse, sizes, y, act, cells):
+def _packed_backward(dy, dhn, dcn, h0, c0, weight, bias, mode, reverse, sizes, y, act, cells, starts):
     """Gradients of everything that :func:`_recurrent_packed` reads."""
     (R, H), (N, _), KH, device, dtype, lstm = y.shape, h0.shape, weight.shape[0], y._storage.device, y.dtype, mode == "lstm"
     dy, dhn = ((filled(t.shape, 0, dtype, device) if g is None else g).contiguous() for g, t in ((dy, y), (dhn, h0)))
     h0, weight = h0.contiguous(), weight.contiguous()
-    dgates, dh = empty(Size((R, KH)), dtype, device), empty(h0.shape, dtype, device)
-    dhidden, dc = empty(dgates.shape, dtype, device) if mode == "gru" else dgates, empty(h0.shape, dtype, device) if lstm else None
-    starts = np.array([0, *itertools.accumulate(sizes)])
-    walk = _recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H, back=True)
+    dgates = empty(Size((R, KH)), dtype, device)
+    dhidden = empty(dgates.shape, dtype, device) if mode == "gru" else dgates
+    if _whole(device, dtype, len(sizes), N, H):
+        earlier, carry = empty(y.shape, dtype, device), (filled(h0.shape, 0, dtype, device) if dcn is None else dcn + 0 if lstm else dhn).contiguous()
+        dh = (dhn + 0).contiguous()
+        _layer_back(dy, h0, c0.contiguous() if lstm else h0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry, len(sizes),
+                    (starts, earlier))
+        return dgates, dh, carry if lstm else None, mm(dhidden.t(), earlier), dhidden.sum(0) if bias is not None else None
+    walk, dh, dc = _recurrent_gpu.plan(device, dtype, mode, len(sizes), N, H, back=True), empty(h0.shape, dtype, device), empty(h0.shape, dtype, device) if lstm else None
     _recurrent_gpu.backward(walk, dy, dcn.contiguous() if lstm and dcn is not None else None, h0, c0.contiguous() if lstm else h0, weight, mode, reverse, y, act, cells,
-                            dgates, dhidden, dh, dc, (_numbers(starts, y.device), dhn))
+                            dgates, dhidden, dh, dc, (starts, dhn))
     # The state before each row: one of h0, or an output of the step before it.
+    starts = [0, *itertools.accumulate(sizes)]
     rows = [np.arange(n) if not 0 <= (before := t + 1 if reverse else t - 1) < len(sizes) else
             np.where(np.arange(n) < sizes[before], N + starts[before] + np.arange(n), np.arange(n)) for t, n in enumerate(sizes)]
     earlier = REGISTRY["cat"].fn([h0, y]).index_select(0, _numbers(np.concatenate(rows), y.device))
