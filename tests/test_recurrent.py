@@ -131,3 +131,23 @@ def test_weights_put_in_the_place_of_the_parameters():
         results.append([t.detach().numpy() for t in (plain, halved, layer.weight_ih_l0.grad, layer(x)[0])])
     for got, want in zip(*results):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("name, kind, lengths", [("LSTM", dict(bidirectional=True), [3, 7, 1, 7, 2, 5, 4]), ("GRU", dict(bidirectional=True, num_layers=2), [6, 6, 2, 1]),
+                                                 ("RNN", dict(nonlinearity="relu", bias=False), [1, 1, 1]), ("RNN", dict(bidirectional=True), [4])])
+def test_packed_sequences_equal_torch(name, kind, lengths):
+    """Sequences of unequal lengths at once, with states given: outputs, last states and all gradients."""
+    theirs, ours = (getattr(lib.nn, name)(5, 20, **kind) for lib in (torch, clnn))
+    ours.load_state_dict({k: clnn.tensor(v.detach().numpy()) for k, v in theirs.state_dict().items()})
+    rng, cells = np.random.default_rng(1), kind.get("num_layers", 1) * (2 if kind.get("bidirectional") else 1)
+    x, first = (rng.standard_normal(shape).astype(np.float32) for shape in ((max(lengths), len(lengths), 5), (2, cells, len(lengths), 20)))
+    results = []
+    for lib, layer in ((clnn, ours), (torch, theirs)):
+        leaves = [lib.tensor(v, requires_grad=True) for v in (x, *first[:2 if name == "LSTM" else 1])]
+        packed = lib.nn.utils.rnn.pack_padded_sequence(leaves[0], lib.tensor(lengths), enforce_sorted=False)
+        y, state = layer(packed, tuple(leaves[1:]) if name == "LSTM" else leaves[1])
+        parts = state if isinstance(state, tuple) else (state,)
+        sum([(part * part).sum() for part in (*parts, y.data * 2)]).backward()
+        results.append([t.detach().numpy() for t in (y.data, *parts, *[v.grad for v in leaves], *[p.grad for p in layer.parameters()])])
+    for got, want in zip(*results):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
