@@ -19,6 +19,14 @@ def sent(device, values: bytes):
 sent = native.form("sent", sent)
 
 
+def moved(device, source, target, nbytes, source_off, target_off) -> bool:
+    """Whether so many bytes were copied from a buffer to another one, or a pattern of bytes repeated there, as nothing has to be waited for and they are few."""
+    return False
+
+
+moved = native.form("moved", moved)
+
+
 class Transfers:
     """The part of a :class:`~.device.Device` that reads, writes, copies and fills buffers."""
 
@@ -114,6 +122,8 @@ class Transfers:
         self.transfers += 1
         if self.recording is not None and self._recorded("copy", src, dst, nbytes, src_off, dst_off):
             return
+        if moved(self, src, dst, nbytes, src_off, dst_off):
+            return
         if nbytes and not (self.waiting and self.backlog.takes(self.copy, src, dst, nbytes, src_off, dst_off)):
             self._enqueue(nbytes, self._to_another, src, dst, nbytes, src_off, dst_off)
 
@@ -125,11 +135,13 @@ class Transfers:
 
     def fill(self, buf, pattern: bytes, nbytes: int, offset_bytes: int = 0) -> None:
         """Enqueue a fill with a pattern of 1, 2, 4, 8 or 16 bytes."""
-        import pyopencl as cl
         self.transfers += 1
         if self.recording is not None and self._recorded("fill", buf, np.frombuffer(pattern, np.uint8), nbytes, offset_bytes):
             return
+        if moved(self, pattern, buf, nbytes, 0, offset_bytes):
+            return
         if nbytes and not (self.waiting and self.backlog.takes(self.fill, buf, pattern, nbytes, offset_bytes)):
+            import pyopencl as cl
             self._enqueue(nbytes, cl.enqueue_fill_buffer, buf, np.frombuffer(pattern, np.uint8), offset_bytes, nbytes)
 
     def _recorded(self, *transfer) -> bool:

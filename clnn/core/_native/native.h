@@ -231,6 +231,7 @@ PyObject *settled_buffer(PyObject *storage);
 PyObject *item(PyObject *module, PyObject *t);
 PyObject *fetched(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *moved(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* windows.c */
 int ready_windows(void);
 PyObject *counted_references(PyObject *module, PyObject *const *args, Py_ssize_t n);

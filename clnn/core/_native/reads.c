@@ -217,6 +217,57 @@ PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return buf != NULL ? buf : PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
+/* Whether a buffer has ``size`` bytes from byte ``first`` on. */
+static int is_within(PyObject *buf, Py_ssize_t size, Py_ssize_t first)
+{
+    PyObject *whole = PyObject_GetAttr(buf, s_size);
+    Py_ssize_t n = whole == NULL ? -1 : PyLong_AsSsize_t(whole);
+    Py_XDECREF(whole);
+    if (n < 0)
+        PyErr_Clear();                                      /* no buffer: the driver will say so */
+    return first <= n - size;
+}
+
+/* Fill ``size`` bytes with a pattern, or copy them; the device's lock is held, and nothing runs. 0: where one of the buffers lies is not known. */
+static int move_bytes(PyObject *device, PyObject *source, PyObject *target, Py_ssize_t size, Py_ssize_t from, Py_ssize_t to)
+{
+    void *there, *here = NULL;
+    int known = is_within(target, size, to) && (PyBytes_Check(source) || is_within(source, size, from)) ? address_in(device, target, &there) : 0;
+    if (known <= 0 || !PyBytes_Check(source)) {
+        if (known > 0)
+            known = address_in(device, source, &here);
+        if (known > 0)
+            memmove((char *)there + to, (char *)here + from, (size_t)size);
+        return known;
+    }
+    Py_ssize_t each = PyBytes_GET_SIZE(source);
+    if (!each || size % each)
+        return 0;
+    for (Py_ssize_t i = 0; i < size; i += each)
+        memcpy((char *)there + to + i, PyBytes_AS_STRING(source), (size_t)each);
+    return 1;
+}
+
+/* moved(device, source, target, nbytes, first in source, first in target): transfers.moved. ``source``: a buffer, or the bytes of a pattern. */
+PyObject *moved(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *state = n == 6 ? PyObject_GenericGetDict(args[0], NULL) : NULL;
+    if (state == NULL)
+        return n == 6 ? NULL : PyErr_Format(PyExc_TypeError, "moved() takes a device, two buffers and three numbers");
+    PyObject *side = PyDict_GetItem(state, s_inline), *lock = PyDict_GetItem(state, s_lock);
+    Py_ssize_t size = PyLong_AsSsize_t(args[3]), from = PyLong_AsSsize_t(args[4]), to = PyLong_AsSsize_t(args[5]);
+    int done = PyErr_Occurred() ? -1 : size > 0 && size <= MOST && from >= 0 && to >= 0 && lock != NULL && is_near(state) ? short_way(state, side) : 0;
+    if (done > 0)
+        done = is_ready(state, side);
+    if (done > 0 && (done = held(lock, s_acquire) ? -1 : 1) > 0) {
+        int quiet = PyDict_GetItem(state, s_last) == AT(side, Inline_done) && !PyDict_SetItem(state, s_peek, Py_None);     /* nothing was enqueued meanwhile */
+        done = quiet ? move_bytes(args[0], args[1], args[2], size, from, to) : 0;
+        held(lock, s_release);
+    }
+    Py_DECREF(state);
+    return done < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(done);
+}
+
 /* item(t): interop.item */
 PyObject *item(PyObject *module, PyObject *t)
 {
