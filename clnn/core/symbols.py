@@ -80,7 +80,7 @@ class Trace:
         """A name for an object."""
         name = self.called.get(id(x))
         if name is None:
-            if x.__class__ not in _SAFE and _holds(gc.get_referents(x)):
+            if x.__class__ not in _SAFE and not x.__class__.__module__.startswith(_PLAIN) and _holds(gc.get_referents(x)):
                 raise Refused(f"a number within {x!r:.60}")
             name = self.called[id(x)] = f"c{len(self.names)}"
             self.names[name] = x
@@ -164,6 +164,7 @@ def _holds(things):
 
 
 _SAFE = frozenset((str, bytes, float, type, type(len)))
+_PLAIN = tuple([f"{__package__.rpartition('.')[0]}.{part}." for part in ("core", "runtime")])     # devices, kernels, dtypes
 _CONTAINERS = frozenset((tuple, list, dict, CellType))
 _names = re.compile(r"\b[st]\d+\b").findall
 _expandable = re.compile(r"\b[tc]\d+\b").sub
