@@ -14,10 +14,10 @@ import numpy as np
 
 import clnn
 
-from . import calls, elementwise, first_use, loops, memory, models, operators, products, science, setup, training
+from . import calls, elementwise, first_use, loops, memory, models, operators, products, science, setup, sizes, training
 from .timing import measure
 
-GROUPS = {"host": elementwise.host, "calls": calls.calls, "loops": loops.loops, "elementwise": elementwise.elementwise, "reductions": elementwise.reductions,
+GROUPS = {"host": elementwise.host, "calls": calls.calls, "loops": loops.loops, "sizes": sizes.sizes, "elementwise": elementwise.elementwise, "reductions": elementwise.reductions,
           "memory": memory.memory, "gemm": products.gemm, "narrow": products.narrow, "tf32": products.rounded, "conv": products.conv,
           "attention": products.attention, "recurrent": products.recurrent, "training": training.training, "models": models.models,
           "science": science.science, "operators": operators.operators, "first use": first_use.first_use}

@@ -484,11 +484,11 @@ def _learn(body, operands, buffers, tracked, edges, flow):
         result, recipe = repeat.observe(watched, given, buffers, _WHOLE, numbers=places, flow=flow)
     finally:
         _listening = None
-    if any([-6 < n < 257 for n in places]):         # small numbers are one object wherever they are used
-        return result, repeat.WAITS
     if not said:
         return result, None
     result, entries = said[0]
+    if any([-6 < n < 257 for n in places]):         # small numbers are one object wherever they are used
+        return result, repeat.WAITS
     return result, recipe if recipe is repeat.WAITS or recipe is None else Template(recipe, result.__class__ is not tuple, draws, *entries)
 
 
