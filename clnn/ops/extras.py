@@ -71,7 +71,7 @@ def _in_place_view(name):
         if state.grad:
             refuse_leaf(self)
         v = fn(self, *args, **kwargs)
-        self.shape, self._strides, self._offset, self._dense, self._numel = v.shape, v._strides, v._offset, v._dense, v._numel
+        self._shape, self._strides, self._offset, self._dense, self._numel = v.shape, v._strides, v._offset, v._dense, v._numel
         if v._grad_fn is not None:
             self._grad_fn, self._out_nr = v._grad_fn, v._out_nr
         elif self._grad_fn is not None and self._base is not None:              # unrecorded, its history is that of its region
