@@ -29,7 +29,8 @@ def _repeated(fn):
     return call
 
 
-def range(start, end=None, step=1, **kwargs):       # noqa: A001
+@creation.told
+def range(start, end, step=1, **kwargs):       # noqa: A001
     """``start, start + step, ...`` up to and including ``end`` (deprecated in PyTorch; use ``arange``).
 
     Example:
@@ -38,8 +39,6 @@ def range(start, end=None, step=1, **kwargs):       # noqa: A001
     """
     warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. Instead, use "
          "torch.arange, which produces values in [start, end).")
-    if end is None:
-        start, end = 0, start
     if kwargs.get("dtype") is None and kwargs.get("out") is None:
         kwargs["dtype"] = dt._default_float
     whole = isinstance(end, int) and isinstance(step, int)
@@ -71,7 +70,7 @@ def _window(name, fn, doc, shown):
         values = fn(n, *args, **kw)[:window_length]
         return creation._done(from_array(np.asarray(values, np.float64), resolve(device), row), requires_grad)
     window.__name__, window.__doc__ = name, f"{doc}\n\nExample:\n    >>> clnn.{name}(5, periodic=False)\n    tensor({shown})"
-    return window
+    return creation.told(window)
 
 
 def _cosine(a, b=None):
@@ -95,6 +94,7 @@ kaiser_window = _window("kaiser_window", lambda n, beta=12.0: np.kaiser(n, beta)
                         "[5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01, 5.2773e-05]")
 
 
+@creation.told
 @_repeated
 def vander(x, N=None, increasing=False):
     """Vandermonde matrix: powers of the elements of ``x`` as columns.
@@ -105,6 +105,8 @@ def vander(x, N=None, increasing=False):
                 [4, 2, 1],
                 [9, 3, 1]])
     """
+    if len(x.shape) != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[-1] if N is None else whole(N)
     powers = creation.arange(n, device=x.device) if increasing else creation.arange(n - 1, -1, -1, device=x.device)
     return x.unsqueeze(-1) ** powers

@@ -152,8 +152,24 @@ max_pool2d: Tensor input, ints2 kernel_size, ints2 stride=[], ints2 padding=0, i
 pad: Tensor input, ints pad, str mode="constant", float value=None
 scaled_dot_product_attention: Tensor query, Tensor key, Tensor value, Tensor attn_mask=None, float dropout_p=0., bool is_causal=False, *, float scale=None,
     bool enable_gqa=False
-zeros ones empty: ints size, *, FACTORY
+zeros ones: ints size, *, FACTORY
+empty: ints size, *, memory_format memory_format=None, FACTORY
 full: ints size, Number fill_value, *, FACTORY
+normal: Tensor mean, Tensor std, *, Generator generator=None, Tensor out=None | Tensor mean, float std=1, *, Generator generator=None, Tensor out=None
+    | float mean, Tensor std, *, Generator generator=None, Tensor out=None
+    | float mean, float std, ints size, *, Generator generator=None, Tensor out=None, LIKE
+hann_window bartlett_window blackman_window: int window_length, *, LIKE | int window_length, bool periodic, *, LIKE
+kaiser_window: int window_length, *, LIKE | int window_length, bool periodic, *, LIKE | int window_length, bool periodic, float beta, *, LIKE
+hamming_window: int window_length, *, LIKE | int window_length, bool periodic, *, LIKE | int window_length, bool periodic, float alpha, *, LIKE
+    | int window_length, bool periodic, float alpha, float beta, *, LIKE
+range: Number start, Number end, Number step=1, *, FACTORY
+empty_strided: ints size, ints stride, *, LIKE
+scalar_tensor: Number s, *, LIKE
+tril_indices triu_indices: int row, int col, int offset=0, *, LIKE
+vander: Tensor x, int N=None, bool increasing=False
+complex: Tensor real, Tensor imag, *, Tensor out=None
+fill: Tensor input, Tensor value | Tensor input, Number value
+polar: Tensor abs, Tensor angle, *, Tensor out=None
 layer_norm: Tensor input, ints normalized_shape, Tensor weight=None, Tensor bias=None, float eps=1e-05, bool cudnn_enable=True
 """
 
@@ -189,6 +205,7 @@ new_zeros new_ones new_empty: ints size, *, dtype dtype=None, layout layout=None
 to: device device=None, dtype dtype=None, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
     | dtype dtype, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
     | Tensor tensor, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
+new_tensor: object data, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None
 new_full: ints size, Number fill_value, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None
 """
 

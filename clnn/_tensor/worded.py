@@ -135,6 +135,8 @@ def _fits(p, value, name):
         return isinstance(value, (tuple, list))
     if kind == "device":
         return isinstance(value, (str, int, device)) and not isinstance(value, bool)
+    if kind == "object":
+        return True
     return isinstance(value, dtype) or isinstance(value, type) and value in (float, int, bool, complex) if kind == "dtype" else type(value).__name__ == kind
 
 

@@ -204,6 +204,7 @@ Tensor.resize, Tensor.resize_as = _resized, _resized_as
 Tensor.module_load = _module_load
 
 
+@creation.told
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Uninitialised memory with given sizes and strides.
 
