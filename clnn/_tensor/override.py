@@ -286,6 +286,7 @@ def copied(fn):
 
 
 codes: dict = {}        # id -> code, of methods; codes alone would be found by what they do, as which those of functions are equal
+twin_codes: dict = {}   # the same, of functions of nn.functional that another function of that name is beside
 
 
 def method_of(fn):

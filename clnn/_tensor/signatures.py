@@ -54,8 +54,8 @@ cumsum cumprod: Tensor input, int dim, *, dtype dtype=None, Tensor out=None
 cummax cummin: Tensor input, int dim, *, Tensors out=None
 logcumsumexp: Tensor input, int dim, *, Tensor out=None
 softmax log_softmax: Tensor input, int dim, dtype dtype=None, *, Tensor out=None
-argsort: Tensor input, *, bool stable, int dim=-1, bool descending=False, Tensor out=None | Tensor input, int dim=-1, bool descending=False
-sort: Tensor input, *, bool stable, int dim=-1, bool descending=False, Tensors out=None | Tensor input, int dim=-1, bool descending=False, *, Tensors out=None
+argsort: Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensor out=None | Tensor input, int dim=-1, bool descending=False
+sort: Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensors out=None | Tensor input, int dim=-1, bool descending=False, *, Tensors out=None
 topk: Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, Tensors out=None
 kthvalue: Tensor input, int k, int dim=-1, bool keepdim=False, *, Tensors out=None
 quantile nanquantile: Tensor input, Tensor q, int dim=None, bool keepdim=False, *, str interpolation="linear", Tensor out=None

@@ -12,7 +12,7 @@ from ..core.config import config
 from ..core.dtype import dtype
 from . import signatures
 from .device import device
-from .override import codes
+from .override import codes, twin_codes
 from .tensor import Tensor
 
 _SPOKEN = dict(ints="tuple of ints", floats="tuple of floats", Tensors="tuple of Tensors")
@@ -276,6 +276,16 @@ def _called(name, method):
             return name, True
         frame = frame.f_back
     return name, method
+
+
+def is_functional() -> bool:
+    """Whether the program called the function of ``nn.functional`` rather than its twin elsewhere. For rare calls: it looks at frames."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        if id(frame.f_code) in twin_codes:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def refuse(name, args, kwargs=None, method=False):

@@ -76,7 +76,7 @@ def _np_sort(x, dim=-1, descending=False, **_):
 
 @composite("sort", repeat="whole", numpy=_np_sort, samples=lambda: [
     ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True)), ((_values(2, 50, 3), 1), {})])
-def sort(input, dim=-1, descending=False, stable=False, *, out=None):
+def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     """Elements in order along ``dim`` and their former positions: ``(values, indices)``. Always stable; NaN is the greatest value.
 
     Example:
@@ -89,7 +89,7 @@ def sort(input, dim=-1, descending=False, stable=False, *, out=None):
 
 @composite("argsort", repeat="whole", numpy=lambda *a, **k: _np_sort(*a, **k)[1], samples=lambda: [
     ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True))])
-def argsort(input, dim=-1, descending=False, stable=False):
+def argsort(input, dim=-1, descending=False, *, stable=None):
     """The positions that sort ``input`` along ``dim``."""
     return _sort(input.detach(), wrap_dim(dim, len(input.shape)), flag("sort", "descending", descending), input.shape)[1]
 
