@@ -443,3 +443,14 @@ def test_wrong_calls(call):
         except Exception as error:
             return type(error).__name__, str(error).replace("clnn", "torch")
     assert outcome(clnn) == outcome(torch)
+
+
+@pytest.mark.parametrize("at", [3, -1])
+def test_rows_that_are_not_there(at):
+    for name in ("index_add", "index_select"):
+        for t in (torch, clnn):
+            with pytest.raises(IndexError, match="index out of range in self"):
+                getattr(t.zeros(3), name)(0, t.tensor([at]), *[t.ones(1)] * (name == "index_add")).tolist()
+    for t in (torch, clnn):
+        with pytest.raises(RuntimeError, match=f"index {at} is out of bounds for dimension 0 with size 3"):
+            t.zeros(3, 2).index_add_(0, t.tensor([at]), t.ones(1, 2)).tolist()

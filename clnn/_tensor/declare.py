@@ -23,7 +23,7 @@ from .elementwise import binary, nary, overwritten, taken_over, unary, unsupport
 from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_overlap, set_out
+from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_leaf, refuse_overlap, set_out
 from .override import answers, late, method_of
 from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype, takes_out, widened
 from .repeat import Missed, repeated, repeated_composite
@@ -121,6 +121,10 @@ def _inplace_form(op, fn, name, swift):
             return self if box[0] is None else apply_inplace(self, box.pop(), name, since)
         except (AttributeError, TypeError):
             return taken_over(inplace, (self, *args), kwargs)
+        except RuntimeError:
+            if state.grad:
+                refuse_leaf(self)                               # what PyTorch looks at first
+            raise
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In-place form of :func:`clnn.{name}`."
     return inplace
