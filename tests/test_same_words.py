@@ -92,13 +92,30 @@ x.scatter_add(0, T([[0.]]), x)
 x.put_(T([0]), T([1., 2.]))
 torch.zeros(3, requires_grad=True).bitwise_not_()
 torch.zeros(3, requires_grad=True).add_(torch.zeros(4))
-torch.zeros(3).requires_grad_().view(3).mul_(torch.zeros(4))
 g = torch.gradient(p)[0].sum(); g.backward(); g.backward(); p.grad
 torch.gradient(x), torch.gradient(x ** 2, spacing=0.3), torch.gradient(x ** 3, dim=1, edge_order=2, spacing=2.)
 torch.gradient(k, dim=-1), torch.gradient(T([1., 4, 9, 16]).half()), torch.gradient(T([1 + 1j, 4, 9j]), spacing=0.5)
 p.sort()[0].grad_fn.name(), p.sort(stable=True)[0].grad_fn.name(), torch.sort(p, stable=False)[0].grad_fn.name(), p.msort().grad_fn.name()
 torch.arange(4.).view(1, 4).msort().view(torch.int64)
 torch.arange(6.).view(1, 6).sort(0)[0].stride(), torch.arange(6.).view(6, 1).sort(0).indices.stride(), torch.arange(6.).view(6, 1).topk(2, 0)[0].stride()
+x.gather(0, T(0))
+T(1.).gather(0, T([[0]]))
+T(1.).scatter(0, T([[0]]), 2.)
+T(1.).gather(0, T([0])), T(1.).gather(0, T(0)), T([1., 2.]).gather(0, T(0)), T(1.).scatter(0, T([0]), 2.), T([1., 2.]).scatter(0, T(0), T(3.))
+T(1.).index_add_(0, T([0]), T([1.]))
+T([1.]).index_add(0, T([0]), T(1.))
+T(1.).index_add(0, T([0]), T(1.)), T(1.).index_copy(0, T([0]), T([1.])), T(1.).index_select(0, T([0]))
+T(1.).index_select(0, T([0, 0]))
+y = x[0].clone(); torch.add(x, y, out=y)
+y = x[0].clone(); torch.maximum(x, y, out=y)
+y = x[0].clone(); torch.where(x > 1, x, y, out=y)
+y = x[0].clone(); torch.clamp(x, y, out=y)
+y = torch.empty(0); torch.mul(x, x[0], out=y)
+y = p * 1; y.transpose_(0, 1); y.grad_fn.name(), y.shape
+y = p * 1; y.unsqueeze_(0); y.grad_fn.name()
+y = p * 1; y.squeeze_(0); y.grad_fn.name()
+y = p.half() * 1; y.mul_(p); y.grad_fn.name(), y.dtype
+y = x.clone(); y.index_add_(0, T([0]), p[:1]); y.grad_fn.name(), y
 """.strip().splitlines()
 
 

@@ -23,9 +23,9 @@ from .elementwise import binary, nary, overwritten, taken_over, unary, unsupport
 from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_leaf, refuse_overlap, set_out
+from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_leaf, refuse_overlap, set_out, within
 from .override import answers, late, method_of
-from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype, takes_out, widened
+from .refusals import BROADCAST, EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype, takes_out, widened
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
 from .seen import note, recalled
@@ -122,7 +122,7 @@ def _inplace_form(op, fn, name, swift):
         except (AttributeError, TypeError):
             return taken_over(inplace, (self, *args), kwargs)
         except RuntimeError:
-            if state.grad:
+            if state.grad and self._base is None:
                 refuse_leaf(self)                               # what PyTorch looks at first
             raise
     inplace.__name__ = inplace.__qualname__ = name + "_"
@@ -285,6 +285,8 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
             same_dtype(op, target, r, (*args, *kwargs.values()))
             if op.name in MOVED:
                 refuse_overlap(target, args, True)
+        if op.name in BROADCAST:
+            within(target, r, args)
         return set_out(target, r, args)
     call = functools.wraps(body)(call)
     call.thin = thin

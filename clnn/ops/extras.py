@@ -65,7 +65,7 @@ def frexp(input):
 
 # -- shape changes in place ---------------------------------------------------------------------------------------------------------
 def _in_place_view(name):
-    fn = REGISTRY[name].fn
+    fn, further = REGISTRY[name].fn, 3 if name == "squeeze" else 1        # PyTorch counts these after the functions' own forms
 
     def method(self, *args, **kwargs):
         if state.grad:
@@ -73,7 +73,10 @@ def _in_place_view(name):
         v = fn(self, *args, **kwargs)
         self._shape, self._strides, self._offset, self._dense, self._numel = v.shape, v._strides, v._offset, v._dense, v._numel
         if v._grad_fn is not None:
-            self._grad_fn, self._out_nr = v._grad_fn, v._out_nr
+            node = v._grad_fn
+            if node is not self._grad_fn and node.name()[-1:].isdigit():
+                node.label = f"{node.name()[:-1]}{int(node.name()[-1]) + further}"
+            self._grad_fn, self._out_nr = node, v._out_nr
         elif self._grad_fn is not None and self._base is not None:              # unrecorded, its history is that of its region
             self._grad_fn, self._out_nr = region_node(self._base, self), 0
         bump(self)                                              # entries of the tape that keep this tensor keep another shape

@@ -93,6 +93,13 @@ def check_index(name, index):
         raise RuntimeError(_UNLIKE.get(name, "scatter(): Expected dtype int32/int64 for index").format(type_name(index.dtype)))
 
 
+def no_vector(name, index):
+    if name == "index_fill":
+        raise RuntimeError("Index has to be a vector/scalar")
+    what = f"is supposed to be a vector, but got dim: {len(index.shape)} with type: {type_name(index.dtype)} and size: {list(index.shape)}"
+    raise IndexError(f"{name}_(): Index {f'should have dimension 1 or 0 (got {len(index.shape)})' if name == 'index_copy' else what}")
+
+
 def _numbers(high, *shape):
     return np.random.default_rng(1).integers(0, high, shape)
 
@@ -121,6 +128,8 @@ def index_select(input, dim, index):
         raise IndexError("index_select(): Index is supposed to be a vector")
     d = wrap_dim(dim, len(input.shape))
     if not input.shape:
+        if index._numel != 1:
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index._numel} value(s)")
         return _index_rows(input.reshape(1), index.reshape(-1), (1,), 0, 1, False, "index_select").reshape(())
     return _index_rows(input, index.reshape(-1), input.shape, d, 1, False, "index_select")
 
@@ -176,6 +185,8 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     check_index("gather", index)
     d = wrap_dim(dim, len(input.shape))
     if not input.shape or not index.shape:
+        if len(input.shape) > 1 or len(index.shape) > 1 and index._numel:
+            raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
         r = _gather(input.reshape(-1), 0, index.reshape(-1), input.reshape(-1).shape, False)
         return _deliver(r if index.shape else r.reshape(()), out)
     if not index._numel and index.ndim != input.ndim:

@@ -21,7 +21,7 @@ from ..core.layout import contiguous_format
 from ..core.shape import Size, wrap_dim
 from . import _scatter
 from .creation import alert, filled
-from .indexing import Plan, _check_bounds, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, split
+from .indexing import Plan, _check_bounds, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, no_vector, split
 from .selection import cast, narrows, where
 
 _refcount = sys.getrefcount
@@ -64,17 +64,10 @@ def _put_rows(input, index, values, shape, values_shape, first, count, wrap, op,
 _put_rows.op.grad_name = "IndexPutBackward0"
 
 
-def _no_vector(name, index):
-    if name == "index_fill":
-        raise RuntimeError("Index has to be a vector/scalar")
-    what = "should have dimension 1 or 0 (got {})" if name == "index_copy" else "is supposed to be a vector, but got dim: {} with type: {} and size: {}"
-    raise IndexError(f"{name}_(): Index {what.format(len(index.shape), type_name(index.dtype), list(index.shape))}")
-
-
 def _prepare_rows(name, input, dim, index, source):
     check_index(name, index)
     if len(index.shape) > 1:
-        _no_vector(name, index)
+        no_vector(name, index)
     if isinstance(source, Tensor) and source.dtype is not input.dtype:
         own, others = type_name(input.dtype), type_name(source.dtype)
         raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {own} and (source) {others}" if name == "index_copy" else
@@ -85,7 +78,7 @@ def _prepare_rows(name, input, dim, index, source):
     want = (*x.shape[:d], index._numel, *x.shape[d + 1:])
     if isinstance(source, Tensor):
         s = source.reshape(want) if not source.shape and math.prod(want) == 1 else source
-        if tuple(s.shape) != want:
+        if tuple(s.shape) != want or name == "index_add" and not (input.shape and source.shape) and len(input.shape) != len(source.shape):
             if name == "index_copy" and len(s.shape) != len(want):
                 raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
                                  f"({len(source.shape)}), destination dimensionality ({len(input.shape)})")
@@ -343,7 +336,10 @@ def _rows_in_place(self, name, dim, index, source, op):
     x, d, index, s = _prepare_rows(name, self, dim, index, source)
     if _write_rows_into(x, index, s, d, 1, False, op, _loop(name, x)):
         return self
-    return apply_inplace(self, _put_rows(x, index, s, x.shape, s.shape, d, 1, False, op, _loop(name, x)).reshape(self.shape), name)
+    r = _put_rows(x, index, s, x.shape, s.shape, d, 1, False, op, _loop(name, x))
+    if r._grad_fn is not None:
+        r._grad_fn.label = "IndexAddBackward0" if op == "add" else "IndexCopyBackward0"
+    return apply_inplace(self, r if self.shape else r.reshape(()), name)
 
 
 def _index_add_(self, dim, index, source, *, alpha=1):
@@ -446,6 +442,8 @@ def _elements(name, input, dim, index, src, op, before=None):
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     shape = input.shape
     if not shape or not index.shape:
+        if len(shape) > 1 or len(index.shape) > 1 and index._numel:
+            raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
         input = input.reshape(-1) if not shape else input
         index = index.reshape(-1)
         src = src.reshape(-1) if isinstance(src, Tensor) else src
