@@ -33,7 +33,7 @@ from .shown import labelled
 from .splice import spliced
 from .tensor import Tensor, make_view
 from .thin import Thin
-from .worded import refuse
+from .worded import FAILED, misfit, refuse
 
 
 class Entry(Op):
@@ -277,6 +277,10 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
             r, target = body(**given), kwargs.get("out")
         except NoStrides as refused:
             r = refused.instead(op.name, args, common_names(kwargs, params) or kwargs)
+        except FAILED:
+            if not old:
+                misfit(op.name, args, common_names(kwargs, params) or kwargs)
+            raise
         if target is None:
             own_results(r, (*args, *kwargs.values()))
             return r
@@ -305,7 +309,7 @@ def with_list(args, kwargs):
 
 def unlike(op, params, args, kwargs, exc):
     """Raise TypeError in PyTorch's words when the call that failed with ``exc`` is not what the operator takes."""
-    refuse(op.name, args, kwargs)
+    refuse(op.name, args, common_names(kwargs, params) or kwargs)
     if isinstance(exc, AttributeError):
         no_tensor(op.name, params, args, kwargs, exc)
 
@@ -423,6 +427,9 @@ def _kernel_call(op, body, params, bind, variadic):
         except NoStrides as refused:
             state.grad, grad = prev, False
             r = refused.instead(op.name, args, kwargs)
+        except FAILED:
+            misfit(op.name, args, common_names(kwargs, params) or kwargs)
+            raise
         finally:
             state.grad = prev
         if grad:
@@ -486,6 +493,9 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
                 return r
             except NoStrides as refused:
                 return refused.instead(op.name, args, kwargs)
+            except FAILED:
+                misfit(op.name, args, common_names(kwargs, params) or kwargs)
+                raise
             if base._rg and state.grad:
                 op.attach(op, r, values)
             if key is not None:

@@ -288,6 +288,22 @@ def is_functional() -> bool:
     return False
 
 
+FAILED = RuntimeError, IndexError, ValueError
+_ON_THE_WAY = frozenset([__file__.replace("worded", name) for name in ("declare", "elementwise", "override", "shown", "repeat")])
+
+
+def misfit(name, args, kwargs):
+    """While another error of a call is handled: raise TypeError where its arguments do not fit, which PyTorch looks at first. Only of calls that the program
+    makes itself: functions of this package may hand on what is in no signature."""
+    if name in signatures.WITH_INPLACE or is_functional():
+        return
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in _ON_THE_WAY:
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_filename.startswith(_HERE):
+        refuse(name, args, kwargs)
+
+
 def refuse(name, args, kwargs=None, method=False):
     """Raise TypeError in PyTorch's words where the arguments of a call that failed do not fit the function's signature. ``method``: it is no function."""
     args = tuple([a for a in args if a is not absent])
