@@ -327,6 +327,7 @@ def _merged(shape, start_dim, end_dim):
 def flatten(input, start_dim=0, end_dim=-1):
     """Dimensions ``start_dim..end_dim`` merged into one."""
     if not input.shape:
+        wrap_dim(start_dim, 0), wrap_dim(end_dim, 0)
         return input.reshape(1)
     shape = _merged(input.shape, start_dim, end_dim)
     return input if shape is None else reshape(input, shape)
