@@ -179,6 +179,14 @@ torch.linalg.vecdot(x, x.half())
 torch.linalg.matrix_norm(k, -1)
 z.norm(inf)
 z.norm(-1, 0)
+t = T([-0.5, 0., 0.5], requires_grad=True); F.kl_div(T([1., 1., 1.]), t, reduction='sum').backward(); t.grad
+F.kl_div(T([1., 1., -inf]), T([-0.5, 0., 0.5]), reduction='none'), F.kl_div(T([1., nan, -inf]), T([nan, 0., 0.]), reduction='none')
+F.multilabel_soft_margin_loss(T(1.), T(1.))
+F.interpolate(torch.ones(2, 2, 4, 4, 4), size=(3, 4), mode='bicubic')
+F.interpolate(torch.ones(2, 4, 3), scale_factor=(2, 1.5), mode='bilinear')
+F.interpolate(x[None], size=3, scale_factor=2)
+F.interpolate(x[None], size=3, align_corners=True)
+F.interpolate(x[None], size=4), F.interpolate(x[None], scale_factor=[2]), F.interpolate(x[None], size=[T(4)])
 """.strip().splitlines()
 
 
