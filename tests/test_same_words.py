@@ -187,6 +187,8 @@ F.interpolate(torch.ones(2, 4, 3), scale_factor=(2, 1.5), mode='bilinear')
 F.interpolate(x[None], size=3, scale_factor=2)
 F.interpolate(x[None], size=3, align_corners=True)
 F.interpolate(x[None], size=4), F.interpolate(x[None], scale_factor=[2]), F.interpolate(x[None], size=[T(4)])
+torch.i0(T([1e38, -3e38, 1., inf])), torch.special.i1(T([-1e38, 3e38])), torch.special.i0e(T([1e38, 20.])), torch.special.i1e(T([1e38, -20.]))
+torch.lgamma(T([-1e38, -3e38, -2., -2.5, 0., -0., inf, -inf, nan, 3., -16777217.] * 3))
 """.strip().splitlines()
 
 

@@ -167,10 +167,11 @@ def factory(fn):
 
     @functools.wraps(fn)
     def call(*args, **kwargs):
-        out, sized = None, by_size and "size" in kwargs
+        out = sized = None
         try:
             if not kwargs:
                 return fn(*args)
+            sized = by_size and "size" in kwargs
             if sized:
                 args = (*args, kwargs.pop("size"))
             out, layout = kwargs.pop("out", None), kwargs.get("layout")
