@@ -191,8 +191,10 @@ def reset_peak_memory_stats(device=None):
 
 def set_num_threads(n):
     """Accepted: the OpenCL driver decides."""
-    if type(n) is not int:
+    if type(n).__name__ != "int":                                   # int is a dtype here
         raise RuntimeError(f"set_num_threads expects an int, but got {type(n).__name__}")
+    if n <= 0:
+        raise RuntimeError("set_num_threads expects a positive integer")
 
 
 def get_num_threads():

@@ -16,7 +16,7 @@ from .core import dtype as dt
 from .core.shape import whole, wrap_dim
 from .core.warn import warn
 from .graph.op import REGISTRY
-from .ops import creation, searching
+from .ops import arithmetic, creation, searching
 
 
 def _repeated(fn):
@@ -29,7 +29,8 @@ def _repeated(fn):
     return call
 
 
-def range(start, end=None, step=1, **kwargs):       # noqa: A001
+@creation.told
+def range(start, end, step=1, **kwargs):       # noqa: A001
     """``start, start + step, ...`` up to and including ``end`` (deprecated in PyTorch; use ``arange``).
 
     Example:
@@ -38,8 +39,6 @@ def range(start, end=None, step=1, **kwargs):       # noqa: A001
     """
     warn("torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with Python's range builtin. Instead, use "
          "torch.arange, which produces values in [start, end).")
-    if end is None:
-        start, end = 0, start
     if kwargs.get("dtype") is None and kwargs.get("out") is None:
         kwargs["dtype"] = dt._default_float
     whole = isinstance(end, int) and isinstance(step, int)
@@ -71,7 +70,7 @@ def _window(name, fn, doc, shown):
         values = fn(n, *args, **kw)[:window_length]
         return creation._done(from_array(np.asarray(values, np.float64), resolve(device), row), requires_grad)
     window.__name__, window.__doc__ = name, f"{doc}\n\nExample:\n    >>> clnn.{name}(5, periodic=False)\n    tensor({shown})"
-    return window
+    return creation.told(window)
 
 
 def _cosine(a, b=None):
@@ -95,6 +94,7 @@ kaiser_window = _window("kaiser_window", lambda n, beta=12.0: np.kaiser(n, beta)
                         "[5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01, 5.2773e-05]")
 
 
+@creation.told
 @_repeated
 def vander(x, N=None, increasing=False):
     """Vandermonde matrix: powers of the elements of ``x`` as columns.
@@ -105,6 +105,8 @@ def vander(x, N=None, increasing=False):
                 [4, 2, 1],
                 [9, 3, 1]])
     """
+    if len(x.shape) != 1:
+        raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[-1] if N is None else whole(N)
     powers = creation.arange(n, device=x.device) if increasing else creation.arange(n - 1, -1, -1, device=x.device)
     return x.unsqueeze(-1) ** powers
@@ -125,18 +127,25 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
     """
     if input.dtype is dt.bool_:
         raise RuntimeError("Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.")
+    if input.dtype is dt.uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
+    if isinstance(spacing, str) or isinstance(spacing, Tensor) and spacing.ndim:
+        raise TypeError(f"gradient(): argument 'spacing' must be a number, or a list of numbers or tensors, not {type(spacing).__name__}")
     dims = (dim,) if isinstance(dim, int) else tuple(dim) if dim is not None else tuple(builtins.range(input.ndim))
     steps = spacing if isinstance(spacing, (list, tuple)) else [1 if spacing is None else spacing] * len(dims)
+    if len(steps) != len(dims) and dim is None:
+        raise RuntimeError(f"torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() = {input.ndim}', since dim argument "
+                           f"was not given, but got a list of length {len(steps)}")
     if len(steps) != len(dims):
-        raise RuntimeError("gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same length, but got a spacing "
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same length, but got a spacing "
                            f"argument of length {len(steps)} and a dim argument of length {len(dims)}.")
     if edge_order not in (1, 2):
-        raise RuntimeError("gradient only supports edge_order=1 and edge_order=2.")
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     for d in dims:
         if sum([wrap_dim(o, input.ndim) == wrap_dim(d, input.ndim) for o in dims]) > 1:
             raise RuntimeError(f"dim {d} appears multiple times in the list of dims")
         if input.shape[d] < edge_order + 1:
-            raise RuntimeError("gradient expected each dimension size to be at least edge_order+1")
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     x = input if input.dtype.differentiable else input.to(dt.float_default())
     return tuple(_gradient(x, d, h, edge_order) for d, h in zip(dims, steps))
 
@@ -144,10 +153,11 @@ def gradient(input, *, spacing=1, dim=None, edge_order=1):
 def _gradient(x, d, h, edge_order):
     """One dimension of :func:`gradient`: finite differences with distances ``l`` to the left and ``r`` to the right."""
     n = x.shape[d]
+    if not (isinstance(h, Tensor) and h.ndim):
+        return _evenly(x, d, n, h if isinstance(h, complex) else float(h), edge_order)
     at = [1] * x.ndim
     at[d] = -1
-    gaps = h.diff() if isinstance(h, Tensor) and h.ndim else creation.full((n - 1,), h if isinstance(h, complex) else float(h), dtype=x.dtype, device=x.device)
-    gaps = gaps.to(x.dtype).reshape(at)
+    gaps = h.diff().to(x.dtype).reshape(at)
     f = [x.narrow(d, k, n - 2) for k in builtins.range(3)]
     l, r = gaps.narrow(d, 0, n - 2), gaps.narrow(d, 1, n - 2)           # noqa: E741
     inner = (f[2] * l * l + f[1] * (r * r - l * l) - f[0] * r * r) / (l * r * (l + r))
@@ -160,6 +170,20 @@ def _gradient(x, d, h, edge_order):
         else:
             b, w = gaps.narrow(d, min(i, n - 3) if sign < 0 else 1, 1), x.narrow(d, j + sign, 1)
             ends.append(sign * (v * (a + b) / (a * b) - u * (2 * a + b) / (a * (a + b)) - w * a / (b * (a + b))))
+    return REGISTRY["cat"].fn([ends[0], inner, ends[1]], d)
+
+
+def _evenly(x, d, n, h, edge_order):
+    """The same where all distances are ``h``: divided by numbers, so that a backward pass needs nothing of what it was computed from."""
+    lasting = arithmetic.lasting
+    inner = lasting((x.narrow(d, 2, n - 2) - x.narrow(d, 0, n - 2)) / (2 * h))
+    ends = []
+    for i, sign in ((0, 1), (n - 1, -1)):                               # each end, and which way it looks
+        u, v = x.narrow(d, i, 1), x.narrow(d, i + sign, 1)
+        if edge_order == 1:
+            ends.append(lasting((v - u if sign > 0 else u - v) / h))
+        else:
+            ends.append(lasting((lasting(u * -1.5) + lasting(v * 2.0) - lasting(x.narrow(d, i + 2 * sign, 1) * 0.5)) / (sign * h)))
     return REGISTRY["cat"].fn([ends[0], inner, ends[1]], d)
 
 

@@ -18,7 +18,7 @@ def adjoint(input):
         tensor([[1.-0.j],
                 [0.-2.j]])
     """
-    return input.mH
+    return input.adjoint()
 
 
 def detach(input):

@@ -161,6 +161,8 @@ _MANY = dict(size="s: the lengths, to which the input is cut or filled up with z
 
 def _make(name, work, back, kind, text, takes, example, n="that of the input"):
     def one(input, n=None, dim=-1, norm=None, *, out=None):
+        if n is not None:
+            _length(n, None)                                    # of one dimension -1 is no length either
         return set_out(out, work(input, None if n is None else (n,), (dim,), norm, back, name))
 
     def two(input, s=None, dim=(-2, -1), norm=None, *, out=None):
@@ -213,6 +215,14 @@ fftn, ifftn, rfftn, irfftn, hfftn, ihfftn = _family("n")
 
 
 # -- frequencies and order --------------------------------------------------------------------------------------------------------------
+def _frequencies(counts, n, d, out, dtype, device, requires_grad):
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    with np.errstate(all="ignore"):                             # no distance, and no samples, give infinite ones
+        values = counts * np.divide(1.0, n * d)
+    return set_out(out, _done(from_array(values, resolve(device), _float_default(dtype)), requires_grad))
+
+
 def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
     """The frequencies of the results of :func:`fft` for ``n`` samples that lie ``d`` apart: ``[0, 1, ..., -2, -1] / (d n)``.
 
@@ -220,7 +230,8 @@ def fftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, require
         >>> clnn.fft.fftfreq(4)
         tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
     """
-    return set_out(out, _done(from_array(np.fft.fftfreq(whole(n), d), resolve(device), _float_default(dtype)), requires_grad))
+    n = whole(n)
+    return _frequencies(np.concatenate([np.arange((n + 1) // 2), np.arange(-(n // 2), 0)]), n, d, out, dtype, device, requires_grad)
 
 
 def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requires_grad=False):
@@ -230,7 +241,8 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
         >>> clnn.fft.rfftfreq(4)
         tensor([0.0000, 0.2500, 0.5000])
     """
-    return set_out(out, _done(from_array(np.fft.rfftfreq(whole(n), d), resolve(device), _float_default(dtype)), requires_grad))
+    n = whole(n)
+    return _frequencies(np.arange(n // 2 + 1), n, d, out, dtype, device, requires_grad)
 
 
 def _shift(input, dim, by):

@@ -29,6 +29,9 @@ def vecdot(x, y, *, dim=-1, out=None):
             raise TypeError(f"linalg_vecdot(): arguments must be Tensors, not {type(t).__name__}")
     if not (x.dtype.differentiable and y.dtype.differentiable):
         raise RuntimeError(f"linalg.vecdot: Expected a floating point or complex tensor as input. Got {_type_name(x.dtype)}")
+    if x.dtype is not y.dtype:
+        raise RuntimeError(f"linalg.vecdot: Expected x and y to have the same dtype, but found x of type {_type_name(x.dtype)} and y of type "
+                           f"{_type_name(y.dtype)} instead")
     r = (x.conj() * y).sum(dim)
     if out is not None and out.dtype is not r.dtype:
         raise RuntimeError(f"linalg.vecdot: Expected out of dtype{_type_name(r.dtype)} but found {_type_name(out.dtype)}")

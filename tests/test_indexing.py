@@ -204,7 +204,7 @@ BAD = [("index", lambda x, i: x[i]), ("gather", lambda x, i: x.gather(0, i)), ("
 @pytest.mark.parametrize("name, call", BAD, ids=[b[0] for b in BAD])
 def test_bad_indices_on_the_device_are_reported_and_harmless(name, call):
     i = clnn.tensor([1, 3]) + 0
-    kind = RuntimeError if name in ("gather", "neg", "scatter", "scatter_add", "add") else IndexError       # PyTorch's kinds
+    kind = RuntimeError if name in ("gather", "neg", "scatter", "scatter_add") else IndexError       # PyTorch's kinds
     with pytest.raises(kind, match="out of (bounds|range)"):
         call(clnn.zeros(3), i).numpy()
     assert clnn.ones(2).tolist() == [1, 1]
@@ -490,7 +490,7 @@ def test_many_elements_for_few_destinations(D, shape):
         compare(lambda L, o, i, s: o.index_add(0, i, s), o, index, s, grad=False)
         compare(lambda L, o, i, s: o.scatter_reduce(0, i, s, "amax"), o, wide, s, grad=False)
         compare(lambda L, o, i, s: o.index_put((i - D,), s, True), o, index, s, grad=False)
-    with pytest.raises(RuntimeError):
+    with pytest.raises(IndexError):
         clnn.zeros(5).index_add(0, clnn.full((70000,), 5), clnn.ones(70000)).numpy()
 
 

@@ -42,9 +42,21 @@ def plainly(monkeypatch):
 
 @needs
 def test_every_form_has_a_definition():
-    makers = {"SOURCES", "FORGET", "Direct", "hire", "libraries", "know", "give", "again", "method", "swift", "asking", "missing", "references", "told_alone"}
+    makers = {"SOURCES", "FORGET", "read_only", "maker", "Direct", "hire", "libraries", "know", "give", "again", "method", "swift", "asking", "missing", "references",
+              "told_alone"}
     public = {name for name in dir(native.built) if not name.startswith("_")} - makers
     assert public <= set(native.definitions), "a C form without a Python function"
+
+
+@needs
+@pytest.mark.parametrize("name", ["shape", "dtype", "device", "is_leaf", "grad_fn", "ndim"])
+def test_what_a_program_cannot_assign(name):
+    x = clnn.ones(2, 3)
+    before = repr((x, x.shape))
+    for refused in (lambda: setattr(x, name, getattr(x[0], name)), lambda: delattr(x, name)):
+        with pytest.raises(AttributeError):
+            refused()
+    assert repr((x, x.shape)) == before
 
 
 @needs

@@ -132,7 +132,7 @@ def test_native_orders(name):
 
 def test_arguments_that_are_missing_or_of_another_kind():
     F = clnn.nn.functional
-    for fn, words in ((lambda t: t.randint(5), "'size' must be tuple of ints, not NoneType"), (lambda t: t.randint(0, 5, 3), "'size' must be tuple of ints, not int"),
+    for fn, words in ((lambda t: t.randint(5), "got (int), but expected one of"), (lambda t: t.randint(0, 5, 3), "got (int, int, int), but expected one of"),
                       (lambda t: t.arange(), "arange()"), (lambda t: t.nn.functional.pad(t.ones(2), 1), "'pad' (position 2) must be tuple of ints, not int"),
                       (lambda t: t.nn.functional.conv2d(t.ones(1, 1, 2, 2)), "conv2d()"), (lambda t: t.nn.functional.avg_pool1d(t.ones(1, 2)), "avg_pool1d()")):
         got, want = result(fn, clnn), result(fn, torch)
@@ -443,3 +443,14 @@ def test_wrong_calls(call):
         except Exception as error:
             return type(error).__name__, str(error).replace("clnn", "torch")
     assert outcome(clnn) == outcome(torch)
+
+
+@pytest.mark.parametrize("at", [3, -1])
+def test_rows_that_are_not_there(at):
+    for name in ("index_add", "index_select"):
+        for t in (torch, clnn):
+            with pytest.raises(IndexError, match="index out of range in self"):
+                getattr(t.zeros(3), name)(0, t.tensor([at]), *[t.ones(1)] * (name == "index_add")).tolist()
+    for t in (torch, clnn):
+        with pytest.raises(RuntimeError, match=f"index {at} is out of bounds for dimension 0 with size 3"):
+            t.zeros(3, 2).index_add_(0, t.tensor([at]), t.ones(1, 2)).tolist()

@@ -204,6 +204,14 @@ p = torch.ones(3); v, w = p[0], p[1:].view(2, 1); _ = p.requires_grad_(); v.requ
 p = torch.ones(3); v = p[0]; _ = p.requires_grad_(), p.requires_grad_(False); v.requires_grad, v.add_(1), p
 p = torch.ones(3); v = p[0]; _ = p.requires_grad_(); v.add_(1)
 x = torch.ones(3, requires_grad=True); y = x * 3; x.logical_not_(), x, y.logical_and_(torch.zeros(3)), type(y.grad_fn).__name__
+S = torch.Size([1, 2]); S + (3,), (3,) + S, S + S, S * 2, 2 * S, S * True, type(S[:1]), S[True], torch.Size(x for x in S), torch.Size({3: 1}), torch.Size()
+torch.Size([T(3), T([4]), True, T(True)]), torch.Size(T([3, 4])), torch.Size(np.array([3, 4])) == (3, 4), torch.Size((-1,)) == (-1,)
+S = torch.Size([1, 2]); words(lambda: torch.Size([1, 2.])), words(lambda: torch.Size([T([1, 2])])), words(lambda: S + (1.5,)), words(lambda: S + [3])
+torch.Size([1, None])
+[3] + torch.Size([1])
+torch.Size([1]) * 2.
+torch.Size([1]) + 2
+import pickle; S = torch.Size([1, 2]); pickle.loads(pickle.dumps(S)), {S: 3}[1, 2]
 """.strip().splitlines()
 
 

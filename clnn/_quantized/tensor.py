@@ -101,7 +101,7 @@ class QTensor(Tensor):
         self.part._storage.buffer()
 
     def _take(self, value):
-        self.part, self.quantizer, self.shape, self.dtype, self._numel = value.part, value.quantizer, value.shape, value.dtype, value._numel
+        self.part, self.quantizer, self._shape, self._dtype, self._numel = value.part, value.quantizer, value.shape, value.dtype, value._numel
 
     def _become(self, value, name="copy"):
         """Hold the integers of ``value``, and its quantizer: what in-place operators do."""
@@ -263,7 +263,7 @@ for _name in ("float", "double", "half", "bfloat16", "long", "int", "short", "ch
 def make(part, dtype, quantizer) -> QTensor:
     """A quantised tensor of integers and what they mean."""
     t = object.__new__(QTensor)
-    t.part, t.quantizer, t.shape, t.dtype, t._numel = part, quantizer, part.shape, dtype, part._numel
+    t.part, t.quantizer, t._shape, t._dtype, t._numel = part, quantizer, part.shape, dtype, part._numel
     if foreign.early is None or not _asked:
         _asked.append(True)
         foreign.ask_early(early, stands_in=False)

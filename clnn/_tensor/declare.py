@@ -23,9 +23,9 @@ from .elementwise import binary, nary, overwritten, taken_over, unary, unsupport
 from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_overlap, set_out
+from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_leaf, refuse_overlap, set_out, within
 from .override import answers, late, method_of
-from .refusals import EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype, takes_out, widened
+from .refusals import BROADCAST, EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype, takes_out, widened
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
 from .seen import note, recalled
@@ -33,7 +33,7 @@ from .shown import labelled
 from .splice import spliced
 from .tensor import Tensor, make_view
 from .thin import Thin
-from .worded import refuse
+from .worded import FAILED, misfit, refuse
 
 
 class Entry(Op):
@@ -121,6 +121,10 @@ def _inplace_form(op, fn, name, swift):
             return self if box[0] is None else apply_inplace(self, box.pop(), name, since)
         except (AttributeError, TypeError):
             return taken_over(inplace, (self, *args), kwargs)
+        except RuntimeError:
+            if state.grad and self._base is None:
+                refuse_leaf(self)                               # what PyTorch looks at first
+            raise
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In-place form of :func:`clnn.{name}`."
     return inplace
@@ -273,6 +277,10 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
             r, target = body(**given), kwargs.get("out")
         except NoStrides as refused:
             r = refused.instead(op.name, args, common_names(kwargs, params) or kwargs)
+        except FAILED:
+            if not old:
+                misfit(op.name, args, common_names(kwargs, params) or kwargs)
+            raise
         if target is None:
             own_results(r, (*args, *kwargs.values()))
             return r
@@ -281,6 +289,8 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
             same_dtype(op, target, r, (*args, *kwargs.values()))
             if op.name in MOVED:
                 refuse_overlap(target, args, True)
+        if op.name in BROADCAST:
+            within(target, r, args)
         return set_out(target, r, args)
     call = functools.wraps(body)(call)
     call.thin = thin
@@ -299,7 +309,7 @@ def with_list(args, kwargs):
 
 def unlike(op, params, args, kwargs, exc):
     """Raise TypeError in PyTorch's words when the call that failed with ``exc`` is not what the operator takes."""
-    refuse(op.name, args, kwargs)
+    refuse(op.name, args, common_names(kwargs, params) or kwargs)
     if isinstance(exc, AttributeError):
         no_tensor(op.name, params, args, kwargs, exc)
 
@@ -417,6 +427,9 @@ def _kernel_call(op, body, params, bind, variadic):
         except NoStrides as refused:
             state.grad, grad = prev, False
             r = refused.instead(op.name, args, kwargs)
+        except FAILED:
+            misfit(op.name, args, common_names(kwargs, params) or kwargs)
+            raise
         finally:
             state.grad = prev
         if grad:
@@ -480,6 +493,9 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
                 return r
             except NoStrides as refused:
                 return refused.instead(op.name, args, kwargs)
+            except FAILED:
+                misfit(op.name, args, common_names(kwargs, params) or kwargs)
+                raise
             if base._rg and state.grad:
                 op.attach(op, r, values)
             if key is not None:

@@ -126,7 +126,7 @@ def record_briefly(expr, compute, result, a, b, place):
         return None
     t = _new(Tensor)
     t._storage = lazy.record(expr, refs, compute, result, shape, numel, st.device, count, leaves, linear)
-    t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
+    t._shape, t._strides, t._offset, t._dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
     return t
 
 
@@ -152,7 +152,7 @@ def record_alike(expr, compute, result, first, operands):
         return None
     t = _new(Tensor)
     t._storage = lazy.record(expr, tuple(refs), compute, result, shape, numel, device, count, leaves, linear)
-    t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
+    t._shape, t._strides, t._offset, t._dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
     return t
 
 
@@ -189,7 +189,7 @@ def record_pair(op, compute, result, a, b):
         return None
     t = _new(Tensor)
     t._storage = lazy.record(expr, refs, compute, result, shape, numel, device, count, leaves, linear_a and linear_b)
-    t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
+    t._shape, t._strides, t._offset, t._dtype, t._numel, t._dense = shape, contiguous_strides(shape), 0, result, numel, True
     return t
 
 
@@ -253,7 +253,7 @@ def record_laid(op, compute, result, operands):
         return None
     t = _new(Tensor)
     t._storage = lazy.record(expr, tuple(refs), compute, result, walked, numel, device, count, leaves, linear)
-    t.shape, t._strides, t._offset, t.dtype, t._numel, t._dense = shape, strides, 0, result, numel, dense
+    t._shape, t._strides, t._offset, t._dtype, t._numel, t._dense = shape, strides, 0, result, numel, dense
     return t
 
 
@@ -307,7 +307,7 @@ def record_in_layout(expr, compute, result, shape, numel, operands) -> Tensor:
     for i, d in enumerate(order):
         back[d] = i
     strides = r._strides
-    r.shape, r._strides = shape, tuple([strides[i] for i in back])
+    r._shape, r._strides = shape, tuple([strides[i] for i in back])
     r._dense = is_contiguous(r.shape, r._strides)
     return r
 
@@ -375,7 +375,7 @@ def _permuted(t, shape, order):
     strides = broadcast_strides(t.shape, t._strides, shape) if t.shape != shape else t._strides
     if not t.shape:
         return v
-    v.shape, v._strides = Size(shape[d] for d in order), tuple([strides[d] for d in order])
+    v._shape, v._strides = Size(shape[d] for d in order), tuple([strides[d] for d in order])
     v._dense = v._offset == 0 and is_contiguous(v.shape, v._strides)
     v._numel = v.shape.numel()
     return v

@@ -9,7 +9,7 @@ from .dispatch import (_INTEGER, _promoted, broadcast, elementwise_call, plain, 
                        record_pair)
 from .foreign import NoStrides, without_kernels
 from .grad_mode import state
-from .inplace import set_out, type_name
+from .inplace import set_out, type_name, within
 from .override import answers, late
 from .refusals import EXACT, TENSORS, in_words, same_dtype, takes_out
 from .tensor import Tensor
@@ -29,6 +29,7 @@ def _delivered(op, out, r, inputs):
     takes_out(op, inputs, {})
     if op.name in EXACT:
         same_dtype(op, out, r)
+    within(out, r, inputs)
     return set_out(out, r, inputs)
 
 

@@ -167,7 +167,7 @@ def _handle(t, shape, strides, offset, made):
     if got is None:
         got = _new(Tensor)
         made[id(t)] = t, got
-        got._storage, got.shape, got._strides, got._offset, got.dtype = t._storage, shape, strides, offset, t.dtype
+        got._storage, got._shape, got._strides, got._offset, got._dtype = t._storage, shape, strides, offset, t.dtype
         got._numel = shape.numel()
         got._dense = bool(offset == 0 and is_contiguous(shape, strides))
     return got

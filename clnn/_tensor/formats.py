@@ -129,7 +129,7 @@ def inside(format, tensors, dim, fn):
     shape, strides = [0] * len(order), [0] * len(order)
     for i, d in enumerate(order):
         shape[d], strides[d] = r.shape[i], r._strides[i]
-    r.shape = Size(shape)
+    r._shape = Size(shape)
     return with_strides(r, tuple(strides))
 
 
@@ -141,7 +141,7 @@ def as_it_lies(t, dim, fn):
     order = by_stride(t.shape, strides)
     results = fn(later.permuted(t, t.shape, order), order.index(dim))
     for r in results:
-        r.shape = Size(t.shape)
+        r._shape = Size(t.shape)
         with_strides(r, strides)
     return results
 
@@ -157,5 +157,5 @@ def reordered(t, strides, fn=copy):
     """A copy of ``t``, made by ``fn``, in the order of dense ``strides``; without history."""
     order = by_stride(t.shape, strides)
     r = fn(later.permuted(t, t.shape, order))
-    r.shape = Size(t.shape)
+    r._shape = Size(t.shape)
     return with_strides(r, strides)

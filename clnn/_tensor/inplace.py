@@ -187,7 +187,10 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
             raise RuntimeError(f"result type {type_name(result.dtype)} can't be cast to the desired output type {type_name(target.dtype)}")
         if name == "abs":
             raise RuntimeError("In-place abs is not supported for complex tensors.")
+        computed = result._grad_fn
         result = result.to(target.dtype)
+        if computed is not None and result._grad_fn is not None:
+            result._grad_fn.label = computed.name()                  # PyTorch has one entry for both
     try:
         strides = target._strides
     except NoStrides:
@@ -451,6 +454,12 @@ def _has(given, storage):
         elif getattr(t, "_storage", None) is storage:
             return True
     return False
+
+
+def within(out, result, inputs) -> None:
+    """Raise where ``out``, which the elementwise ``result`` is written to, is of another shape and one of ``inputs``: these are not resized."""
+    if any([t is out for t in inputs]) and out.shape != result.shape:
+        raise RuntimeError(f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(result.shape)}")
 
 
 def set_out(out, result, inputs=()):

@@ -205,8 +205,8 @@ def deepcopy(t: Tensor, memo):
             buf = st.device.duplicate(buf, st.nbytes)
         storage = memo[key] = Storage(st.device, st.nbytes, buf, None)      # buffers are shared by value: copied on write
     new = object.__new__(type(t))
-    new._storage, new.shape, new._strides, new._offset = storage, t.shape, t._strides, t._offset
-    new.dtype, new._numel, new._dense = t.dtype, t._numel, t._dense
+    new._storage, new._shape, new._strides, new._offset = storage, t.shape, t._strides, t._offset
+    new._dtype, new._numel, new._dense = t.dtype, t._numel, t._dense
     memo[id(t)] = new
     for k, v in t.__dict__.items():
         if k not in _PRIVATE:

@@ -286,6 +286,7 @@ def copied(fn):
 
 
 codes: dict = {}        # id -> code, of methods; codes alone would be found by what they do, as which those of functions are equal
+twin_codes: dict = {}   # the same, of functions of nn.functional that another function of that name is beside
 
 
 def method_of(fn):
@@ -379,10 +380,6 @@ def _init_subclass(cls, **kwargs):
     if "__torch_dispatch__" in cls.__dict__:
         from .wrapped import adopt
         adopt(cls)
-    for name in ("shape", "dtype"):                             # slots of Tensor: a property in their place must let them be set
-        own = cls.__dict__.get(name)
-        if type(own) is property and own.fset is None:
-            setattr(cls, name, own.setter(getattr(Tensor, name).__set__))
     _takes_over(cls)
 
 
@@ -402,7 +399,7 @@ def _takes_over(cls):
 def _asking(slot):
     """A property that reads ``slot`` through the protocol."""
     read = _entry(slot.__get__, slot.__get__)
-    return property(lambda self: read((self,), {}), slot.__set__)
+    return property(lambda self: read((self,), {}))
 
 
 Tensor._takes_over = classmethod(_takes_over)

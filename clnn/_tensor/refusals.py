@@ -104,6 +104,8 @@ _WORDS = {"Found dtype {out} but expected {own}": "abs ceil clamp clamp_min clam
 _WORDS = {name: words for words, names in _WORDS.items() for name in names.split()}
 # Of these, whose elements do not lie where they were read: ``out=`` may not be an operand.
 MOVED = frozenset("gather index_add index_select masked_select take take_along_dim".split())
+# Made of others, but elementwise: an operand that is ``out=`` keeps its shape.
+BROADCAST = frozenset("add sub div pow nextafter lcm addcmul addcdiv lerp where clamp clamp_min clamp_max xlog1py float_power".split())
 _KINDS = {dt.bool_: "bool", dt.int64: "int"}
 
 

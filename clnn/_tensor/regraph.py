@@ -57,7 +57,7 @@ class Copied:
         got = self.handles.get(id(t))
         if got is None:
             got = self.handles[id(t)] = _new(Tensor)
-            got.shape, got._strides, got._offset, got.dtype, got._numel = shape, strides, offset, t.dtype, shape.numel()
+            got._shape, got._strides, got._offset, got._dtype, got._numel = shape, strides, offset, t.dtype, shape.numel()
             got._dense = bool(offset == 0 and is_contiguous(shape, strides))
             got._storage = self._storage(t._storage, got)
         return got
@@ -109,7 +109,7 @@ class Copied:
         shape, strides, _, _ = [next(self.key) for _ in range(4)]
         leaf, new.variable = new.variable, _new(Tensor)
         variable = new.variable
-        variable.shape, variable._strides, variable._offset, variable.dtype, variable._numel = shape, strides, leaf._offset, leaf.dtype, shape.numel()
+        variable._shape, variable._strides, variable._offset, variable._dtype, variable._numel = shape, strides, leaf._offset, leaf.dtype, shape.numel()
         variable._dense, variable._storage, variable._rg = leaf._dense, leaf._storage, True
         if not accumulate:
             return

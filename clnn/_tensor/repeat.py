@@ -84,8 +84,8 @@ def _tensor(device, buffers, at, nbytes, shape, strides, offset, dtype, numel, d
     st.version = 0 if lazy.births is None else lazy.births()
     if seen_by_arrays and st.buf in seen_by_arrays:                             # an operand's memory, which a result never shares with the program
         st.buf = device.duplicate(st.buf, nbytes)
-    t._storage, t.shape, t._strides, t._offset = st, shape, strides, offset
-    t.dtype, t._numel, t._dense = dtype, numel, dense
+    t._storage, t._shape, t._strides, t._offset = st, shape, strides, offset
+    t._dtype, t._numel, t._dense = dtype, numel, dense
     return t
 
 

@@ -54,8 +54,8 @@ cumsum cumprod: Tensor input, int dim, *, dtype dtype=None, Tensor out=None
 cummax cummin: Tensor input, int dim, *, Tensors out=None
 logcumsumexp: Tensor input, int dim, *, Tensor out=None
 softmax log_softmax: Tensor input, int dim, dtype dtype=None, *, Tensor out=None
-argsort: Tensor input, *, bool stable, int dim=-1, bool descending=False, Tensor out=None | Tensor input, int dim=-1, bool descending=False
-sort: Tensor input, *, bool stable, int dim=-1, bool descending=False, Tensors out=None | Tensor input, int dim=-1, bool descending=False, *, Tensors out=None
+argsort: Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensor out=None | Tensor input, int dim=-1, bool descending=False
+sort: Tensor input, *, bool? stable, int dim=-1, bool descending=False, Tensors out=None | Tensor input, int dim=-1, bool descending=False, *, Tensors out=None
 topk: Tensor input, int k, int dim=-1, bool largest=True, bool sorted=True, *, Tensors out=None
 kthvalue: Tensor input, int k, int dim=-1, bool keepdim=False, *, Tensors out=None
 quantile nanquantile: Tensor input, Tensor q, int dim=None, bool keepdim=False, *, str interpolation="linear", Tensor out=None
@@ -152,9 +152,95 @@ max_pool2d: Tensor input, ints2 kernel_size, ints2 stride=[], ints2 padding=0, i
 pad: Tensor input, ints pad, str mode="constant", float value=None
 scaled_dot_product_attention: Tensor query, Tensor key, Tensor value, Tensor attn_mask=None, float dropout_p=0., bool is_causal=False, *, float scale=None,
     bool enable_gqa=False
-zeros ones empty: ints size, *, FACTORY
+zeros ones: ints size, *, FACTORY
+empty: ints size, *, memory_format memory_format=None, FACTORY
 full: ints size, Number fill_value, *, FACTORY
+normal: Tensor mean, Tensor std, *, Generator generator=None, Tensor out=None | Tensor mean, float std=1, *, Generator generator=None, Tensor out=None
+    | float mean, Tensor std, *, Generator generator=None, Tensor out=None
+    | float mean, float std, ints size, *, Generator generator=None, Tensor out=None, LIKE
+hann_window bartlett_window blackman_window: int window_length, *, LIKE | int window_length, bool periodic, *, LIKE
+kaiser_window: int window_length, *, LIKE | int window_length, bool periodic, *, LIKE | int window_length, bool periodic, float beta, *, LIKE
+hamming_window: int window_length, *, LIKE | int window_length, bool periodic, *, LIKE | int window_length, bool periodic, float alpha, *, LIKE
+    | int window_length, bool periodic, float alpha, float beta, *, LIKE
+range: Number start, Number end, Number step=1, *, FACTORY
+empty_strided: ints size, ints stride, *, LIKE
+scalar_tensor: Number s, *, LIKE
+tril_indices triu_indices: int row, int col, int offset=0, *, LIKE
+vander: Tensor x, int N=None, bool increasing=False
+complex: Tensor real, Tensor imag, *, Tensor out=None
+fill: Tensor input, Tensor value | Tensor input, Number value
+polar: Tensor abs, Tensor angle, *, Tensor out=None
 layer_norm: Tensor input, ints normalized_shape, Tensor weight=None, Tensor bias=None, float eps=1e-05, bool cudnn_enable=True
+adjoint argwhere conj corrcoef det fliplr flipud isreal logdet matrix_exp positive ravel t: Tensor input
+absolute arccos arccosh arcsin arcsinh arctan arctanh conj_physical deg2rad exp2 fix inverse isneginf isposinf msort negative rad2deg sgn signbit sinc trace: Tensor
+    input, *, Tensor out=None
+adaptive_avg_pool1d: Tensor input, ints1 output_size, *, Tensor out=None
+addbmm: Tensor input, Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1, Tensor out=None
+addcdiv addcmul: Tensor input, Tensor tensor1, Tensor tensor2, *, Number value=1, Tensor out=None
+addmv: Tensor input, Tensor mat, Tensor vec, *, Number beta=1, Number alpha=1, Tensor out=None
+addr: Tensor input, Tensor vec1, Tensor vec2, *, Number beta=1, Number alpha=1, Tensor out=None
+arctan2 hypot igamma igammac inner kron lcm logaddexp logaddexp2 nextafter vdot: Tensor input, Tensor other, *, Tensor out=None
+as_strided: Tensor input, ints size, ints stride, int storage_offset=None
+as_strided_scatter: Tensor input, Tensor src, ints size, ints stride, int storage_offset=None, *, Tensor out=None
+avg_pool1d: Tensor input, ints1 kernel_size, ints1 stride=[], ints1 padding=[0], bool ceil_mode=False, bool count_include_pad=True, *, Tensor out=None
+bilinear: Tensor input1, Tensor input2, Tensor weight, Tensor bias=None
+bincount: Tensor input, Tensor weights=None, int minlength=0, *, Tensor out=None
+bitwise_left_shift bitwise_right_shift: Tensor input, Tensor other, *, Tensor out=None | Number self, Tensor other | Tensor input, Number other, *, Tensor out=None
+channel_shuffle: Tensor input, int groups, *, Tensor out=None
+cholesky: Tensor input, bool upper=False, *, Tensor out=None
+cholesky_solve: Tensor input, Tensor input2, bool upper=False, *, Tensor out=None
+clip: Tensor input, Tensor min=None, Tensor max=None, *, Tensor out=None | Tensor input, Number min=None, Number max=None, *, Tensor out=None
+column_stack dstack row_stack: Tensors tensors, *, Tensor out=None
+combinations: Tensor input, int r=2, bool with_replacement=False
+concatenate: Tensors tensors, int dim=0, *, Tensor out=None
+conv_transpose3d: Tensor input, Tensor weight, Tensor bias=None, ints3 stride=[1, 1, 1], ints3 padding=[0, 0, 0], ints3 output_padding=[0, 0, 0], int groups=1, ints3
+    dilation=[1, 1, 1]
+copysign greater greater_equal less less_equal not_equal: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Number other, *, Tensor out=None
+cov: Tensor input, *, int correction=1, Tensor fweights=None, Tensor aweights=None
+cumulative_trapezoid trapezoid: Tensor y, Tensor x, *, int dim=-1 | Tensor y, *, Number dx=1, int dim=-1
+diagflat: Tensor input, int offset=0
+diagonal_scatter: Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1, *, Tensor out=None
+divide: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str rounding_mode, Tensor out=None | Tensor input, Number other | Tensor
+    input, Number other, *, str rounding_mode
+dsplit hsplit vsplit: Tensor input, int sections | Tensor input, ints indices
+float_power: Tensor input, Tensor exponent, *, Tensor out=None | Number self, Tensor exponent, *, Tensor out=None | Tensor input, Number exponent, *, Tensor out=None
+slogdet: Tensor input, *, Tensors out=None
+ger: Tensor input, Tensor vec2, *, Tensor out=None
+hardshrink: Tensor input, Number lambd=0.5, *, Tensor out=None
+heaviside: Tensor input, Tensor values, *, Tensor out=None
+histogram: Tensor input, Tensor bins, *, Tensor weight=None, bool density=False, Tensors out=None | Tensor input, int bins=100, *, floats range=None, Tensor
+    weight=None, bool density=False, Tensors out=None
+index_reduce: Tensor input, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True, Tensor out=None
+logit: Tensor input, float eps=None, *, Tensor out=None
+lu_solve: Tensor input, Tensor LU_data, Tensor LU_pivots, *, Tensor out=None
+masked_scatter: Tensor input, Tensor mask, Tensor source, *, Tensor out=None
+matrix_power: Tensor input, int n, *, Tensor out=None
+moveaxis: Tensor input, int source, int destination | Tensor input, ints source, ints destination
+multiply: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Number other
+mvlgamma: Tensor input, int p, *, Tensor out=None
+nan_to_num: Tensor input, float nan=None, float posinf=None, float neginf=None, *, Tensor out=None
+orgqr: Tensor input, Tensor input2, *, Tensor out=None
+ormqr: Tensor input, Tensor input2, Tensor input3, bool left=True, bool transpose=False, *, Tensor out=None
+pairwise_distance: Tensor x1, Tensor x2, float p=2.0, float eps=1e-06, bool keepdim=False
+pdist: Tensor input, float p=2.0
+pinverse: Tensor input, float rcond=1e-15
+pixel_unshuffle: Tensor input, int downscale_factor, *, Tensor out=None
+polygamma: int n, Tensor input, *, Tensor out=None
+put: Tensor input, Tensor index, Tensor source, bool accumulate=False, *, Tensor out=None
+qr: Tensor input, bool some=True, *, Tensors out=None
+renorm: Tensor input, Number p, int dim, Number maxnorm, *, Tensor out=None
+rot90: Tensor input, int k=1, ints dims=[0, 1], *, Tensor out=None
+rsub: Tensor input, Tensor other, *, Number alpha=1 | Tensor input, Number other, Number alpha=1
+scatter_reduce: Tensor input, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True, Tensor out=None
+select_scatter: Tensor input, Tensor src, int dim, int index, *, Tensor out=None
+slice_scatter: Tensor input, Tensor src, int dim=0, int start=None, int end=None, int step=1, *, Tensor out=None
+subtract: Tensor input, Tensor other, *, Number alpha=1, Tensor out=None | Tensor input, Number other, Number alpha=1
+svd: Tensor input, bool some=True, bool compute_uv=True, *, Tensors out=None
+swapdims: Tensor input, int dim0, int dim1
+trapz: Tensor y, *, float dx=1, int dim=-1 | Tensor y, Tensor x, *, int dim=-1
+triangular_solve: Tensor input, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False, *, Tensors out=None
+unflatten: Tensor input, int dim, ints sizes
+xlogy: Tensor input, Tensor other, *, Tensor out=None | Number self, Tensor other, *, Tensor out=None | Tensor input, Number other, *, Tensor out=None
 """
 
 METHODS = """
@@ -189,7 +275,21 @@ new_zeros new_ones new_empty: ints size, *, dtype dtype=None, layout layout=None
 to: device device=None, dtype dtype=None, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
     | dtype dtype, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
     | Tensor tensor, bool non_blocking=False, bool copy=False, *, memory_format memory_format=None
+new_tensor: object data, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None
 new_full: ints size, Number fill_value, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None
+bitwise_left_shift bitwise_left_shift_ bitwise_right_shift bitwise_right_shift_ xlogy xlogy_: Tensor other | Number other
+cauchy_: float median=0.0, float sigma=1.0, *, Generator generator=None
+fill_diagonal_: Number fill_value, bool wrap=False
+float_power float_power_: Tensor exponent | Number exponent
+gcd_ ldexp_ reshape_as: Tensor other
+geometric_: float p, *, Generator generator=None
+log_normal_: float mean=1.0, float std=2.0, *, Generator generator=None
+new_empty_strided: ints size, ints stride, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None
+polygamma_: int n
+resize_: ints size, *, memory_format memory_format=None
+resize_as_: Tensor the_template, *, memory_format memory_format=None
+sparse_mask: Tensor mask
+sum_to_size: ints size
 """
 
 # What the words for many parameters stand for.
@@ -197,7 +297,9 @@ SHORT = {"FACTORY": "Tensor out=None, LIKE",
          "LIKE": "dtype dtype=None, layout layout=None, device device=None, bool pin_memory=False, bool requires_grad=False"}
 # Functions of ``nn.functional`` written in Python there, which hand all on by position.
 BY_POSITION = frozenset("layer_norm leaky_relu elu hardtanh max_pool2d pad".split())
+# Which take ``inplace`` there, too.
+WITH_INPLACE = frozenset("relu silu mish hardswish hardsigmoid selu elu leaky_relu hardtanh threshold".split())
 # Where a number stands for a tensor.
-NUMBERS = frozenset("add sub mul div true_divide floor_divide copy".split())
+NUMBERS = frozenset("add sub mul div true_divide floor_divide copy subtract multiply divide".split())
 # Which have another form, an old one that is not shown.
-OLD = frozenset("add sub addmm baddbmm".split())
+OLD = frozenset("add sub addmm baddbmm addbmm addcdiv addcmul addmv addr".split())

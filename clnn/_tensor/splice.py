@@ -120,8 +120,8 @@ class SplicedNode(tape.Node):
         if t is None:
             source = self.operands[at] if at < count else self.kept[at - count]
             t = values[kept] = _new(Tensor)
-            t._storage, t.dtype = source._storage, source.dtype
-            t.shape, t._strides, t._offset, t._numel, t._dense = kept.geometry
+            t._storage, t._dtype = source._storage, source.dtype
+            t._shape, t._strides, t._offset, t._numel, t._dense = kept.geometry
             if at < count:
                 t._offset += source._offset
                 t._dense = t._dense and not t._offset

@@ -64,8 +64,8 @@ class Tensor(Handle):
             from .wrapped import made_of
             return made_of(cls, data, require_grad)
         t = object.__new__(cls)
-        t._storage, t.shape, t._strides, t._offset = data._storage, data.shape, data._strides, data._offset
-        t.dtype, t._numel, t._dense = data.dtype, data._numel, data._dense
+        t._storage, t._shape, t._strides, t._offset = data._storage, data.shape, data._strides, data._offset
+        t._dtype, t._numel, t._dense = data.dtype, data._numel, data._dense
         if data._ver is not None:
             t._ver = data._ver
         if require_grad:
@@ -77,8 +77,8 @@ class Tensor(Handle):
     def _alias(self):
         """A plain handle on the same memory and version counter, without history."""
         t = _new(Tensor)
-        t._storage, t.shape, t._strides, t._offset = self._storage, self.shape, self._strides, self._offset
-        t.dtype, t._numel, t._dense = self.dtype, self._numel, self._dense
+        t._storage, t._shape, t._strides, t._offset = self._storage, self.shape, self._strides, self._offset
+        t._dtype, t._numel, t._dense = self.dtype, self._numel, self._dense
         if self._ver is not None:
             t._ver = self._ver
         return t
@@ -248,8 +248,8 @@ class Tensor(Handle):
         if self._rg and not value.dtype.differentiable:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         counter = self._ver or self._storage
-        self._storage, self.shape, self._strides, self._offset = value._storage, value.shape, value._strides, value._offset
-        self.dtype, self._numel, self._dense = value.dtype, value._numel, value._dense
+        self._storage, self._shape, self._strides, self._offset = value._storage, value.shape, value._strides, value._offset
+        self._dtype, self._numel, self._dense = value.dtype, value._numel, value._dense
         if counter.version != (self._ver or self._storage).version:             # the count goes on: what is kept for backward is this tensor still
             self._ver = counter if counter.__class__ is Version else Version(counter.version)
 
@@ -437,6 +437,8 @@ class Tensor(Handle):
         self.__dict__.update(data)
 
 
+Tensor._shape, Tensor._dtype = vars(Tensor)["shape"], vars(Tensor)["dtype"]          # where clnn's own code writes them
+Tensor.shape, Tensor.dtype = native.read_only(Tensor, "shape"), native.read_only(Tensor, "dtype")
 native.method(Tensor, "_alias")
 _new = object.__new__
 
@@ -456,8 +458,8 @@ def _bad_dim(dim, t):
 def make(storage, shape, dtype, numel) -> Tensor:
     """A handle on a fresh, dense storage."""
     t = _new(Tensor)
-    t._storage, t.shape, t._strides, t._offset = storage, shape, contiguous_strides(shape), 0
-    t.dtype, t._numel, t._dense = dtype, numel, True
+    t._storage, t._shape, t._strides, t._offset = storage, shape, contiguous_strides(shape), 0
+    t._dtype, t._numel, t._dense = dtype, numel, True
     return t
 
 
@@ -473,8 +475,8 @@ def make_view(base, shape, strides, offset, dtype=None) -> Tensor:
 def view_of(base, shape, strides, offset, numel, dense, dtype=None) -> Tensor:
     """:func:`make_view` where all that follows from shape and strides is known."""
     t = _new(Tensor)
-    t._storage, t.shape, t._strides, t._offset = base._storage, shape, strides, offset
-    t.dtype = base.dtype if dtype is None else dtype
+    t._storage, t._shape, t._strides, t._offset = base._storage, shape, strides, offset
+    t._dtype = base.dtype if dtype is None else dtype
     t._numel, t._dense = numel, dense
     if base._ver is not None:
         t._ver = base._ver

@@ -12,7 +12,7 @@ from ..core.config import config
 from ..core.dtype import dtype
 from . import signatures
 from .device import device
-from .override import codes
+from .override import codes, twin_codes
 from .tensor import Tensor
 
 _SPOKEN = dict(ints="tuple of ints", floats="tuple of floats", Tensors="tuple of Tensors")
@@ -135,6 +135,8 @@ def _fits(p, value, name):
         return isinstance(value, (tuple, list))
     if kind == "device":
         return isinstance(value, (str, int, device)) and not isinstance(value, bool)
+    if kind == "object":
+        return True
     return isinstance(value, dtype) or isinstance(value, type) and value in (float, int, bool, complex) if kind == "dtype" else type(value).__name__ == kind
 
 
@@ -274,6 +276,32 @@ def _called(name, method):
             return name, True
         frame = frame.f_back
     return name, method
+
+
+def is_functional() -> bool:
+    """Whether the program called the function of ``nn.functional`` rather than its twin elsewhere. For rare calls: it looks at frames."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        if id(frame.f_code) in twin_codes:
+            return True
+        frame = frame.f_back
+    return False
+
+
+FAILED = RuntimeError, IndexError, ValueError
+_ON_THE_WAY = frozenset([__file__.replace("worded", name) for name in ("declare", "elementwise", "override", "shown", "repeat")])
+
+
+def misfit(name, args, kwargs):
+    """While another error of a call is handled: raise TypeError where its arguments do not fit, which PyTorch looks at first. Only of calls that the program
+    makes itself: functions of this package may hand on what is in no signature."""
+    if name in signatures.WITH_INPLACE or is_functional():
+        return
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename in _ON_THE_WAY:
+        frame = frame.f_back
+    if frame is None or not frame.f_code.co_filename.startswith(_HERE):
+        refuse(name, args, kwargs)
 
 
 def refuse(name, args, kwargs=None, method=False):

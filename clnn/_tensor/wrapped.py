@@ -22,7 +22,7 @@ from .inplace import take_history
 from .tensor import Tensor
 from .writing import bump
 
-_SLOTS = ("shape", "dtype", "_numel", "_dense", "_offset")
+_SLOTS = ("_shape", "_dtype", "_numel", "_dense", "_offset")
 _signatures: dict = {}
 
 
@@ -229,8 +229,7 @@ def make(cls, size, strides=None, storage_offset=0, memory_format=None, *, dtype
         adopt(cls)
     t = object.__new__(cls)
     shape = Size(int(s) for s in size)
-    Tensor.shape.__set__(t, shape)
-    Tensor.dtype.__set__(t, dt.as_dtype(dtype) or dt.float_default())
+    t._shape, t._dtype = shape, dt.as_dtype(dtype) or dt.float_default()
     t._numel, t._dense, t._offset = shape.numel(), False, 0
     t._storage = Memory(t, resolve(device), tuple(strides) if strides is not None else contiguous_strides(shape), storage_offset or 0)
     if requires_grad:

@@ -180,7 +180,7 @@ class BatchedTensor(OfPart):
     @data.setter
     def data(self, value):
         self.part.data = stripped(value, self.level, self.part.shape[0])
-        self.shape, self.dtype, self._numel = value.shape, value.dtype, value._numel
+        self._shape, self._dtype, self._numel = value.shape, value.dtype, value._numel
 
     # -- questions --------------------------------------------------------------------------------------------------------------------
     def is_contiguous(self, memory_format=None):
@@ -271,8 +271,8 @@ BatchedTensor.new_tensor = lambda self, *args, **kwargs: self.part.new_tensor(*a
 def wrap(part, level) -> BatchedTensor:
     """A batched tensor of the samples along the first dimension of ``part``."""
     t = object.__new__(BatchedTensor)
-    t.part, t.level, t.dtype = part, level, part.dtype
-    t.shape = Size(part.shape[1:])
+    t.part, t.level, t._dtype = part, level, part.dtype
+    t._shape = Size(part.shape[1:])
     t._numel = t.shape.numel()
     return t
 

@@ -95,7 +95,7 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     wanted = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
     try:
         if not wanted:
-            raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of the them have requires_grad=True.")
+            raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
         for i, t in enumerate(wanted):
             if t.dtype.itemsize < 8:
                 warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point. This check will likely fail if all the "

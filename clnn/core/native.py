@@ -58,6 +58,19 @@ def form(name, python):
     return python if built is None else getattr(built, name)
 
 
+def maker(cls):
+    """Let the C form of ``cls.__new__`` make its instances."""
+    definitions[f"{cls.__name__}.__new__"] = cls.__new__
+    if built is not None:
+        built.maker(cls)
+
+
+def read_only(cls, name):
+    """The slot ``name`` of ``cls`` as one that cannot be assigned, at no cost for who reads it; without the C forms, which alone can make one, the slot itself."""
+    slot = vars(cls)[name]
+    return slot if built is None else built.read_only(slot)
+
+
 def method(cls, name):
     """Give ``cls`` the C form of a method in place of the Python function of that name."""
     definitions[f"{cls.__name__}.{name}"] = python = getattr(cls, name)

@@ -2,10 +2,22 @@
 from __future__ import annotations
 
 import math
+import operator
 
 from . import native
 from .config import config
 from .symbols import index, memo
+
+
+def whole_items(items):
+    """Items of a ``Size``, not all of which are plain ints, as ints where they stand for some."""
+    found = []
+    for at, item in enumerate(items):
+        try:
+            found.append(item if isinstance(item, int) and item.__class__ is not bool else operator.index(item))
+        except TypeError:
+            raise TypeError(f"{config.spoken}.Size() takes an iterable of 'int' (item {at} is '{type(item).__name__}')") from None
+    return tuple(found)
 
 
 class Size(tuple):
@@ -19,6 +31,13 @@ class Size(tuple):
 
     __slots__ = ()
 
+    def __new__(cls, items=()):
+        got = tuple.__new__(cls, items)
+        for item in got:
+            if item.__class__ is not int:
+                return tuple.__new__(cls, whole_items(got))
+        return got
+
     def __repr__(self):
         return f"{config.spoken}.Size([{', '.join(map(str, self))}])"
 
@@ -30,13 +49,17 @@ class Size(tuple):
         return Size(got) if isinstance(item, slice) else got
 
     def __add__(self, other):
-        return Size(tuple.__add__(self, tuple(other)))
+        if isinstance(other, tuple):
+            return Size(tuple.__add__(self, other))
+        if hasattr(other, "__radd__"):
+            return NotImplemented
+        raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to {config.spoken}.Size")
 
     def __radd__(self, other):
-        return Size(tuple.__add__(tuple(other), self))
+        return Size(tuple.__add__(other, self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, count):
-        return Size(tuple.__mul__(self, count))
+        return Size(tuple.__mul__(self, count)) if hasattr(count, "__index__") else NotImplemented
 
     __rmul__ = __mul__
 
@@ -44,7 +67,8 @@ class Size(tuple):
         return (Size, (tuple(self),))
 
 
-native.give(Size=Size)
+native.give(Size=Size, whole_items=whole_items)
+native.maker(Size)
 native.method(Size, "__getitem__")
 
 

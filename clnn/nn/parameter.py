@@ -132,7 +132,7 @@ class UninitializedTensorMixin:
     def _no_shape(self):
         raise _Unready(_LAZY_MESSAGE.format(what="shape"))
 
-    shape = property(_no_shape, lambda self, value: Tensor.shape.__set__(self, value))
+    shape = property(_no_shape)
 
     def to(self, *args, device=None, dtype=None, **ignored):
         """Still nothing, on another device or of another dtype."""

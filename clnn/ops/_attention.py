@@ -95,7 +95,7 @@ def dense(t, size, inside):
     r = copy(make_view(t, (B, L, H, size) if inside else (B, H, L, size), (b, l, h, 1) if inside else t._strides, 0))
     r._storage.buffer()
     if inside:
-        r.shape, r._strides = Size((B, H, L, size)), (L * H * size, size, H * size, 1)
+        r._shape, r._strides = Size((B, H, L, size)), (L * H * size, size, H * size, 1)
         r._dense = is_contiguous(r.shape, r._strides)
     return r
 
@@ -107,7 +107,7 @@ def like(t, shape, dtype=dt.float32):
     if not heads_inside(t):
         return empty(Size(shape), dtype, device)
     r = empty(Size((B, L, H, E)), dtype, device)
-    r.shape, r._strides = Size(shape), (L * H * E, E, H * E, E and 1)
+    r._shape, r._strides = Size(shape), (L * H * E, E, H * E, E and 1)
     r._dense = is_contiguous(r.shape, r._strides)
     return r
 

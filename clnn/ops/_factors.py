@@ -50,7 +50,7 @@ def _tensor(a, shape, row, device):
         return from_array(np.ascontiguousarray(a, row.np).reshape(shape), device, row)
     t = from_array(a.swapaxes(-1, -2), device, row)
     *outer, columns, rows = contiguous_strides(t.shape)
-    t.shape = shape
+    t._shape = shape
     return with_strides(t, (*outer, rows, columns))
 
 

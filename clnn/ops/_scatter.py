@@ -24,11 +24,12 @@ _COLUMNS = 128             # CPUs: columns whose elements are read by index toge
 _CACHE = 1 << 21           # bytes from which on that pays
 _EACH = 4                  # GPUs: indices of a work-item
 _codes: dict = {}
+_TEXTS = dict.fromkeys(("index_add", "index_select", "embedding"), "index out of range in self")
 force = None                # tests set "gpu" or "cpu" to run the other family's algorithm
 
 
-# As in PyTorch, whose other operators raise IndexError.
-_RUNTIME_ERRORS = {"gather": None, "scatter": None, "index_add": None, "embedding_bag": None, "masked_scatter": "Number of elements of source < number of ones in mask"}
+# As in PyTorch, whose other operators raise IndexError; ``index_add_`` are matrices, which another of its loops adds up.
+_RUNTIME_ERRORS = {"gather": None, "scatter": None, "index_add_": None, "embedding_bag": None, "masked_scatter": "Number of elements of source < number of ones in mask"}
 
 
 def code(device, op, dim, size, text=None):
@@ -38,7 +39,7 @@ def code(device, op, dim, size, text=None):
     key = (op, dim, size, text)
     got = _codes.get(key)
     if got is None:
-        message = _RUNTIME_ERRORS.get(op) or text or f"index {{value}} is out of bounds for dimension {dim} with size {size}"
+        message = _RUNTIME_ERRORS.get(op) or text or _TEXTS.get(op) or f"index {{value}} is out of bounds for dimension {dim} with size {size}"
         got = _codes[key] = struct.pack("i", device.error_code(op, message, RuntimeError if op in _RUNTIME_ERRORS else IndexError))
     return got
 
@@ -66,7 +67,7 @@ def check_rows(op, dim, size, count):
     """Refuse on the host what no index can satisfy."""
     if size == 0 and count:
         kind = RuntimeError if op in _RUNTIME_ERRORS else IndexError
-        raise kind(f"{op}: " + (_RUNTIME_ERRORS.get(op) or f"index is out of bounds for dimension {dim} with size 0"))
+        raise kind(f"{op}: " + (_RUNTIME_ERRORS.get(op) or _TEXTS.get(op) or f"index is out of bounds for dimension {dim} with size 0"))
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------------------

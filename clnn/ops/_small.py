@@ -57,7 +57,7 @@ def _columns(shape, dtype, device):
     *lead, m, n = shape
     turned = (*lead, n, m)
     t = empty(turned, dtype, device)
-    t.shape = Size(shape)
+    t._shape = Size(shape)
     return with_strides(t, (*contiguous_strides(turned)[:-2], 1, max(m, 1)))
 
 

@@ -250,7 +250,7 @@ _ELU = ("(input <= 0 ? scale * alpha * expm1(input * input_scale) : scale * inpu
 _elu, _celu = _pair("elu", *_ELU), _pair("celu", *_ELU)
 
 
-def gelu(input, approximate="none"):
+def gelu(input, *, approximate="none"):
     """``x * Phi(x)`` with the normal distribution function Phi, or its ``"tanh"`` approximation (Hendrycks, Gimpel, 2016)."""
     if approximate == "none":
         return _gelu(input)
@@ -407,7 +407,7 @@ _glu.op.grad_name = "GluBackward0"
 def glu(input, dim=-1):
     """``a * sigmoid(b)`` for the two halves of the input along ``dim``."""
     if input.ndim == 0:
-        raise RuntimeError("glu does not support 0-dimensional tensors")
+        raise RuntimeError("glu does not support scalars because halving size must be even")
     dim = wrap_dim(dim, input.ndim)
     if input.shape[dim] % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}")

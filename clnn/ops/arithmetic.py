@@ -116,7 +116,7 @@ def sub(input, other, *, alpha=1):
 
 
 @composite("rsub", complex=True)
-def rsub(input, other, *, alpha=1):
+def rsub(input, other, alpha=1):
     """``other - alpha * input``."""
     return sub(other, input, alpha=alpha)
 

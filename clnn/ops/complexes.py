@@ -114,6 +114,10 @@ Tensor.is_conj = Tensor.is_neg = lambda self: False
 @composite("adjoint", complex=True, numpy=lambda x: np.conj(np.swapaxes(x, -2, -1)))
 def adjoint(input):
     """The conjugate transpose of matrices."""
+    if len(input.shape) < 2:
+        if input.shape:
+            raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+        return conj(input)
     return conj(input.transpose(-2, -1))
 
 

@@ -11,17 +11,17 @@ from operator import index
 import numpy as np
 
 from .._tensor import foreign, formats, later
-from .._tensor.device import holding, resolve
+from .._tensor.device import holding, public, resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
 from .._tensor.inplace import set_out
 from .._tensor.interop import from_array, in_order, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
-from .._tensor.worded import said
+from .._tensor.worded import absent, refuse, said
 from ..core import dtype as dt
 from ..core.layout import strided
 from ..core.limits import check_fits, iinfo, no_room
-from ..core.shape import Size, flag, missing
+from ..core.shape import Size, flag, missing, whole
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Expr, Storage, constants
@@ -161,40 +161,45 @@ def _number(name, what, at, value):
         raise TypeError(f"{name}(): argument '{what}' (position {at}) must be Number, not {type(value).__name__}")
 
 
-def _steps(name, steps):
-    if isinstance(steps, (float, bool, str)) or steps is None:
-        raise TypeError(f"{name}(): argument 'steps' (position 3) must be int, not {type(steps).__name__}")
-    return int(steps)
-
-
 def factory(fn):
     """``fn``, taking its ``*size`` by name too, and ``out=``, whose dtype and device it then has."""
     by_size = any(p.kind is p.VAR_POSITIONAL for p in signature(fn).parameters.values())
 
     @functools.wraps(fn)
     def call(*args, **kwargs):
-        if not kwargs:
-            return fn(*args)
-        if by_size and "size" in kwargs:
-            args = (*args, kwargs.pop("size"))
-        out, layout = kwargs.pop("out", None), kwargs.get("layout")
-        if layout is not None and layout.__class__ is not strided.__class__:
-            raise TypeError(f"{fn.__name__}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
-        if layout is not None and layout is not strided and fn.__name__ in ("zeros", "empty"):
-            return zeros(*args, **{**kwargs, "layout": None}).to_sparse(layout=layout)
-        if out is None:
-            return fn(*args, **kwargs)
-        if not isinstance(out, Tensor):
-            raise TypeError(f"{fn.__name__}(): argument 'out' must be Tensor, not {type(out).__name__}")
-        if kwargs.get("dtype") is None:
-            kwargs["dtype"] = out.dtype
-        elif dt.as_dtype(kwargs["dtype"]) is not out.dtype:
-            raise RuntimeError(f"dtype {dt.SPOKEN[dt.as_dtype(kwargs['dtype']).name]} does not match dtype of out parameter ({dt.SPOKEN[out.dtype.name]})")
-        made = fn(*args, **{"device": out.device, **kwargs})
-        if not by_size and len(made.shape) == 1 and made._numel == out._numel:
-            made = made.reshape(out.shape)                          # as many numbers fill a tensor of any shape
-        return set_out(out, made)
+        out = sized = None
+        try:
+            if not kwargs:
+                return fn(*args)
+            sized = by_size and "size" in kwargs
+            if sized:
+                args = (*args, kwargs.pop("size"))
+            out, layout = kwargs.pop("out", None), kwargs.get("layout")
+            if layout is not None and layout.__class__ is not strided.__class__:
+                raise TypeError(f"{fn.__name__}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
+            if layout is not None and layout is not strided and fn.__name__ in ("zeros", "empty"):
+                return zeros(*args, **{**kwargs, "layout": None}).to_sparse(layout=layout)
+            return fn(*args, **kwargs) if out is None else _into(out, fn, args, kwargs, by_size)
+        except TypeError:
+            if sized:
+                args, kwargs["size"] = args[:-1], args[-1]
+            refuse(fn.__name__, args, kwargs if out is None else {**kwargs, "out": out})
+            raise
     return call
+
+
+def _into(out, fn, args, kwargs, by_size):
+    """What a factory makes, written into a tensor, whose dtype and device it has."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{fn.__name__}(): argument 'out' must be Tensor, not {type(out).__name__}")
+    row = dt.as_dtype(kwargs.get("dtype"))
+    if row is not None and row is not out.dtype:
+        raise RuntimeError(f"dtype {dt.SPOKEN[row.name]} does not match dtype of out parameter ({dt.SPOKEN[out.dtype.name]})")
+    wanted = kwargs.pop("requires_grad", False)
+    made = fn(*args, **{"device": out.device, **kwargs, "dtype": out.dtype})
+    if not by_size and len(made.shape) == 1 and made._numel == out._numel:
+        made = made.reshape(out.shape)                          # as many numbers fill a tensor of any shape
+    return _done(set_out(out, made), wanted)
 
 
 @factory
@@ -272,6 +277,28 @@ def _like_another(body):
             return body(input, *args, **kwargs)
         except NoStrides as refused:
             return refused.instead(body.__name__, (input, *args), kwargs)
+        except (TypeError, AttributeError):
+            _refuse_like(body.__name__, (input, *args), kwargs)
+            raise
+    return call
+
+
+def _refuse_like(name, args, kwargs, method=False):
+    """As ``refuse``: these functions take ``requires_grad`` too, which is in none of their signatures."""
+    refuse(name, args, {k: v for k, v in kwargs.items() if k != "requires_grad"}, method)
+    if kwargs.get("requires_grad") is not None:
+        flag(name, "requires_grad", kwargs["requires_grad"])
+
+
+def told(fn):
+    """``fn``, which programs seldom call, whose wrong calls are told in PyTorch's words (decorator)."""
+    @functools.wraps(fn)
+    def call(*args, **kwargs):
+        try:
+            return fn(*args, **kwargs)
+        except (TypeError, AttributeError):
+            _refuse_like(fn.__name__, args, kwargs)
+            raise
     return call
 
 
@@ -320,28 +347,28 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requir
         >>> clnn.full_like(clnn.ones(2), 7)
         tensor([7., 7.])
     """
-    value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
+    value = fill_value.item() if isinstance(fill_value, Tensor) and not fill_value.dim() else fill_value
+    if isinstance(value, Tensor):
+        raise TypeError("full_like() takes a number")
     check_fits(value, dt.as_dtype(dtype) or input.dtype)
     return _done(_alike(filled(input.shape, value, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
 @factory
-def arange(start=None, end=None, step=1, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
+def arange(start=absent, end=absent, step=1, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``start, start + step, ...`` up to but excluding ``end``.
 
     Example:
         >>> clnn.arange(0, 5, 2)
         tensor([0, 2, 4])
     """
-    if end is None:
+    if end is absent:
         start, end = 0, start
-        if end is None:
-            raise TypeError("arange() missing 1 required positional argument: 'end'")
-    for at, (what, value) in enumerate((("start", start), ("end", end), ("step", step))):
-        if value.__class__ is str:
-            _number("arange", what, at + 1, value)
-    start = 0 if start is None else start
-    start, end, step = (v.item() if isinstance(v, Tensor) else v for v in (start, end, step))
+    if start is absent:
+        start = 0
+    start, end, step = numbers = [v.item() if isinstance(v, Tensor) and not v.dim() else v for v in (start, end, step)]
+    if any([isinstance(v, Tensor) for v in numbers]):
+        raise TypeError("arange() takes numbers")
     if step == 0:
         raise RuntimeError("step must be nonzero")
     if not (math.isfinite(start) and math.isfinite(end)):
@@ -374,7 +401,7 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
         >>> clnn.linspace(0, 1, 5)
         tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    steps = _steps("linspace", steps)
+    steps = whole(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
     _check_ends("linspace", start, end)
@@ -417,7 +444,7 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
         >>> clnn.logspace(0, 2, 3)
         tensor([  1.,  10., 100.])
     """
-    if _steps("logspace", steps) < 0:
+    if whole(steps) < 0:
         raise RuntimeError("number of steps must be non-negative")
     _check_ends("logspace", start, end)
     if isinstance(start, complex) or isinstance(end, complex):
@@ -468,11 +495,11 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     if isinstance(data, Tensor):
         warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                       "sourceTensor.detach().clone().requires_grad_(True), rather than clnn.tensor(sourceTensor).")
-        t = data.detach().to(device=device or data.device, dtype=row or data.dtype).clone()
+        t = data.detach().to(device=data.device if device is None else public(resolve(device)), dtype=row or data.dtype).clone()
         return _done(t, requires_grad)
     array = to_array(data, row)
-    if array.dtype.kind == "c" and row is not None and not row.is_complex and not has_numpy(data) and array.imag.any():
-        raise RuntimeError(f"value cannot be converted to type {row.name} without overflow")
+    if array.dtype.kind == "c" and row is not None and row.category in (dt.INT, dt.FLOAT) and not has_numpy(data):
+        raise TypeError("must be real number, not complex" if row.category == dt.FLOAT else "'complex' object cannot be interpreted as an integer")
     if row is not None and row.category == dt.INT and not has_numpy(data) and array.size:
         check_range(array, row)
     return _done((from_array if array is not data else in_order)(array, resolve(device), row), requires_grad)
@@ -516,6 +543,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
     return _done(t.detach(), requires_grad)
 
 
+@told
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A 0-d tensor.
 
@@ -523,7 +551,11 @@ def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
         >>> clnn.scalar_tensor(3.0)
         tensor(3.)
     """
-    return tensor(s, dtype=_float_default(dtype), device=device, requires_grad=requires_grad)
+    if s is None or isinstance(s, (list, tuple, str)) or isinstance(s, Tensor) and s.dim():
+        raise TypeError(f"scalar_tensor(): argument 's' (position 1) must be Number, not {said(s)}")
+    row = _float_default(dtype)
+    check_fits(s, row)
+    return tensor(s.real if isinstance(s, complex) and row.category in (dt.INT, dt.FLOAT) else s, dtype=row, device=device, requires_grad=requires_grad)
 
 
 def legacy_constructor(cls, args, device=None):
@@ -548,7 +580,12 @@ def legacy_new(args, row, device):
 
 def _new(name, fn):
     def method(self, *size, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **named):
-        return fn(*size, dtype=dtype or self.dtype, device=self._storage.device if device is None else device, requires_grad=requires_grad, **named)
+        try:
+            return fn(*size, dtype=dtype or self.dtype, device=self._storage.device if device is None else device, requires_grad=requires_grad, **named)
+        except TypeError:
+            given = dict(dtype=dtype, device=device, requires_grad=requires_grad, layout=layout, pin_memory=pin_memory)
+            _refuse_like(name, (self, *size), {**named, **{k: v for k, v in given.items() if v is not None and v is not False}}, True)
+            raise
     method.__name__ = name
     method.__doc__ = f"Like ``clnn.{name[4:]}`` with the dtype and device of this tensor."
     setattr(Tensor, name, method)

@@ -205,10 +205,10 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
     return _reduce(loss if weight is None else loss * weight, _legacy(reduction, size_average, reduce))
 
 
-_kl = elementwise("_kl", "input, target", "(target > 0 ? target * (log(target) - input) : target == 0 ? (ACC)0 : (ACC)NAN)", method=False,
+_kl = elementwise("_kl", "input, target", "(target > 0 ? target * log(target) : target == 0 ? (ACC)0 : (ACC)NAN) - target * input", method=False,
                   inplace=False, gradcheck=False, dtypes=dt.FLOATS,
                   vjp=dict(input=lambda g, target: -g * target,
-                           target=lambda g, input, target: where(target > 0, g * (target.log() - input + 1), 0.0)))
+                           target=lambda g, input, target: where(target > 0, g * (target.log() - input + 1), math.nan)))     # also at 0, as in PyTorch
 
 
 @_loss("kl_div", splice=True, samples=lambda: [((a, np.exp(b)), {"reduction": r}) for a, b in [_two()] for r in ("sum", "batchmean", "none")])
@@ -382,6 +382,8 @@ def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduct
 @_loss("multilabel_soft_margin_loss", splice=True, samples=lambda: [((_two()[0], (_signs() + 1) / 2), {})])
 def multilabel_soft_margin_loss(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
     """Mean over the classes of ``-(y log sigmoid(x) + (1 - y) log sigmoid(-x))``."""
+    if not input.shape:
+        raise IndexError("Dimension specified as -1 but tensor has no dimensions")
     loss = _bce_logits(input, target)
     loss = (loss if weight is None else loss * weight).mean(input.ndim - 1)
     return _reduce(loss, _legacy(reduction, size_average, reduce))

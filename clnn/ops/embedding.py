@@ -50,7 +50,7 @@ def _counts(input, rows, dtype):
 def _embedding(weight, input, padding_idx, by_frequency, shape, sparse):
     rows, width = shape
     _scatter.check_rows("embedding", 0, rows, input._numel)
-    err = _scatter.code(weight._storage.device, "embedding", 0, rows, "index out of range in self")
+    err = _scatter.code(weight._storage.device, "embedding", 0, rows)
     return _scatter.read_rows(weight.contiguous(), input.contiguous(), Size((*input.shape, width)), 1, rows, width, False, err)
 
 

@@ -65,15 +65,18 @@ def frexp(input):
 
 # -- shape changes in place ---------------------------------------------------------------------------------------------------------
 def _in_place_view(name):
-    fn = REGISTRY[name].fn
+    fn, further = REGISTRY[name].fn, 3 if name == "squeeze" else 1        # PyTorch counts these after the functions' own forms
 
     def method(self, *args, **kwargs):
         if state.grad:
             refuse_leaf(self)
         v = fn(self, *args, **kwargs)
-        self.shape, self._strides, self._offset, self._dense, self._numel = v.shape, v._strides, v._offset, v._dense, v._numel
+        self._shape, self._strides, self._offset, self._dense, self._numel = v.shape, v._strides, v._offset, v._dense, v._numel
         if v._grad_fn is not None:
-            self._grad_fn, self._out_nr = v._grad_fn, v._out_nr
+            node = v._grad_fn
+            if node is not self._grad_fn and node.name()[-1:].isdigit():
+                node.label = f"{node.name()[:-1]}{int(node.name()[-1]) + further}"
+            self._grad_fn, self._out_nr = node, v._out_nr
         elif self._grad_fn is not None and self._base is not None:              # unrecorded, its history is that of its region
             self._grad_fn, self._out_nr = region_node(self._base, self), 0
         bump(self)                                              # entries of the tape that keep this tensor keep another shape
@@ -204,6 +207,7 @@ Tensor.resize, Tensor.resize_as = _resized, _resized_as
 Tensor.module_load = _module_load
 
 
+@creation.told
 def empty_strided(size, stride, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Uninitialised memory with given sizes and strides.
 

@@ -75,7 +75,8 @@ def _logit_grad(g, input):
     return where((input >= 0) & (input <= 1), g / (input * (1 - input)), math.nan)
 
 
-logit = composite("logit", thin=True, inplace=True)(lambda input, eps=None: _logit(input if eps is None else input.clamp(eps, 1 - eps)))
+logit = composite("logit", thin=True, inplace=True)(lambda input, eps=None: _logit(
+    input if eps is None else input.clamp(eps, 1 - eps) if eps <= 0.5 else where(input < eps, eps, input.clamp(max=1 - eps))))     # the ends are crossed
 _logit = _function("_logit", "log(input / (1.0f - input))", _logit_grad, method=False, inplace=False)
 
 # -- dtype kept -------------------------------------------------------------------------------------------------------------------

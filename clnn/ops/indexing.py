@@ -38,8 +38,7 @@ def _index_rows(input, index, shape, first, count, wrap, what):
     B, D, R = split(shape, first, count)
     _scatter.check_rows(what, first, D, index._numel)
     out_shape = Size((*shape[:first], *index.shape, *shape[first + count:]))
-    text = "index out of range in self" if what == "index_select" else None
-    err = _scatter.code(input._storage.device, what, first, D, text)
+    err = _scatter.code(input._storage.device, what, first, D)
     return _scatter.read_rows(input.contiguous(), index.contiguous(), out_shape, B, D, R, wrap, err)
 
 
@@ -76,11 +75,29 @@ def _add_rows(g, index, shape, first, count, wrap):
     return cast(out, g.dtype)
 
 
-def check_index(name, index, dtypes=(dt.int64, dt.int32)):
+_INT64 = dict(take="take", put="put_", index_copy="index_copy_")               # what takes no other, and the name that errors have
+_UNLIKE = dict(index_select="index_select(): Expected dtype int32 or int64 for index", index_add="index_add_(): Expected dtype int32/int64 for index but got: {}",
+               index_reduce="index_reduce_(): Expected dtype int32/int64 for index but got: {}", gather="gather(): Expected dtype int32/int64 for index")
+
+
+def check_index(name, index):
     if not isinstance(index, Tensor):
         raise TypeError(f"{name}(): argument 'index' must be Tensor, not {type(index).__name__}")
-    if index.dtype not in dtypes and index._numel:
-        raise RuntimeError(f"{name}(): Expected dtype int32/int64 for index but got: {index.dtype}")
+    if index.dtype is dt.int64 or not index._numel:
+        return
+    if name == "index_fill":
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    if name in _INT64:
+        raise RuntimeError(f"{_INT64[name]}(): Expected a long tensor for index, but got {type_name(index.dtype)}")
+    if index.dtype is not dt.int32:
+        raise RuntimeError(_UNLIKE.get(name, "scatter(): Expected dtype int32/int64 for index").format(type_name(index.dtype)))
+
+
+def no_vector(name, index):
+    if name == "index_fill":
+        raise RuntimeError("Index has to be a vector/scalar")
+    what = f"is supposed to be a vector, but got dim: {len(index.shape)} with type: {type_name(index.dtype)} and size: {list(index.shape)}"
+    raise IndexError(f"{name}_(): Index {f'should have dimension 1 or 0 (got {len(index.shape)})' if name == 'index_copy' else what}")
 
 
 def _numbers(high, *shape):
@@ -111,6 +128,8 @@ def index_select(input, dim, index):
         raise IndexError("index_select(): Index is supposed to be a vector")
     d = wrap_dim(dim, len(input.shape))
     if not input.shape:
+        if index._numel != 1:
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {index._numel} value(s)")
         return _index_rows(input.reshape(1), index.reshape(-1), (1,), 0, 1, False, "index_select").reshape(())
     return _index_rows(input, index.reshape(-1), input.shape, d, 1, False, "index_select")
 
@@ -166,6 +185,8 @@ def gather(input, dim, index, *, sparse_grad=False, out=None):
     check_index("gather", index)
     d = wrap_dim(dim, len(input.shape))
     if not input.shape or not index.shape:
+        if len(input.shape) > 1 or len(index.shape) > 1 and index._numel:
+            raise RuntimeError("Index tensor must have the same number of dimensions as input tensor")
         r = _gather(input.reshape(-1), 0, index.reshape(-1), input.reshape(-1).shape, False)
         return _deliver(r if index.shape else r.reshape(()), out)
     if not index._numel and index.ndim != input.ndim:
@@ -206,7 +227,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
 @composite("take", complex=True, numpy=lambda x, i: np.take(x, i), samples=lambda: [((_values(3, 4), np.array([[0, 11], [5, -1]])), {})])
 def take(input, index, *, out=None):
     """Elements of the flattened ``input``, in the shape of ``index``; negative indices count from the end."""
-    check_index("take", index, (dt.int64,))
+    check_index("take", index)
     n = input._numel
     return _deliver(_index_rows(input.reshape(-1), index, (n,), 0, 1, True, "take"), out)
 

@@ -16,7 +16,7 @@ from .._tensor.inplace import type_name
 from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
-from ..core.shape import Size
+from ..core.shape import Size, flag
 from . import _factors, _groups, _lanes, _small
 from ._factors import ILL_DEFINED, INDEFINITE, inverse, raise_where, refuse_phase
 from ._factors import on_host as _on_host
@@ -336,7 +336,7 @@ def svd(A, full_matrices=True, *, driver=None):
     """``A = U diag(S) Vh`` with singular values in descending order. Vectors without a singular value pass no gradient on."""
     matrices("linalg.svd", A)
     _no_driver(A, driver)
-    return _SVD(*_svd(A, full_matrices))
+    return _SVD(*_svd(A, flag("linalg_svd", "full_matrices", full_matrices)))
 
 
 @composite("linalg_svdvals", method=False, complex=True, dtypes=_REAL, torch="linalg.svdvals", gradcheck=False, numpy=lambda a: np.linalg.svd(a, compute_uv=False),

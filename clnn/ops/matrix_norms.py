@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from .._tensor.declare import composite
+from .._tensor.inplace import type_name
 from ..core.shape import wrap_dim
 from . import _factors
 from .linalg import _REAL, square, svdvals
@@ -26,6 +27,8 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     if len(A.shape) < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
+    if not A.dtype.differentiable:
+        raise RuntimeError(f"linalg.matrix_norm: Expected a floating point or complex tensor as input. Got {type_name(A.dtype)}")
     A = A.to(dtype) if dtype is not None else A
     rank = len(A.shape)
     r, c = wrap_dim(dim[0], rank), wrap_dim(dim[1], rank)

@@ -90,7 +90,9 @@ def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     dims = dims_of(dim, len(input.shape))
     if math.isinf(ord) or ord < 0:
         if input._numel == 0 and dim is None or count_of(input.shape, dims) == 0:
-            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on an empty dimension, as the operation does not have an identity")
+            empty = "an empty tensor " if dim is None else f"the dimension {next(d for d in dims if not input.shape[d])}"
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {ord} norm on {empty}because {'this dimension is empty and ' * (dim is not None)}"
+                               "the operation does not have an identity")
     return set_out(out, _vector_norm(input, float(ord), dims, keepdim))
 
 

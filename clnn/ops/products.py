@@ -82,6 +82,8 @@ def linalg_cross(input, other, *, dim=-1):
     """Cross product of vectors of length 3 along ``dim``, with broadcasting."""
     if len(input.shape) != len(other.shape):
         raise RuntimeError("linalg.cross: inputs must have the same number of dimensions.")
+    if input.dtype is not other.dtype:
+        raise RuntimeError(f"expected scalar type {type_name(input.dtype)} but found {type_name(other.dtype)}")
     wrap_dim(dim, len(input.shape))
     if input.shape[dim] != 3 or other.shape[dim] != 3:
         raise RuntimeError(f"linalg.cross: inputs dimension {dim} must have length 3. Got {input.shape[dim]} and {other.shape[dim]}")

@@ -246,7 +246,7 @@ def randint_like(input, low=None, high=None, *, generator=None, dtype=None, layo
     if low is None and high is None:
         raise TypeError("randint_like() missing 1 required positional arguments: \"high\"")
     low, high = (0, low) if high is None else (low or 0, high)
-    return _done(_alike(_integers(input.shape, int(low), int(high), *_kind_of(input, dtype, device), generator), input, memory_format), requires_grad)
+    return _done(_alike(_integers(input.shape, whole(low), whole(high), *_kind_of(input, dtype, device), generator), input, memory_format), requires_grad)
 
 
 @factory

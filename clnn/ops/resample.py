@@ -284,11 +284,12 @@ def _output_size(input, size, scale_factor, recompute, rank):
     if (size is None) == (scale_factor is None):
         raise ValueError("either size or scale_factor should be defined" if size is None else "only one of size or scale_factor should be defined")
     given = size if size is not None else scale_factor
-    given = tuple(given) if isinstance(given, (tuple, list)) else (given,) * rank
+    given = given if isinstance(given, (tuple, list)) else (given,) * rank
     if len(given) != rank:
-        what = "output" if size is not None else "scale_factor"
+        what, of, name, one = ("output", "output size of", "output size", "o") if size is not None else ("scale_factor", "scale_factor of shape", "scale_factor", "s")
         raise ValueError(f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "
-                         f"{list(input.shape[2:])} and {what} of {list(given)}")
+                         f"{list(input.shape[2:])} and {of} {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+                         f"{name} in ({one}1, {one}2, ...,{one}K) format.")
     if size is not None:
         if recompute:
             raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
@@ -301,8 +302,6 @@ def _check_mode(input, mode, align_corners, antialias):
     if mode not in _RANKS or not 3 <= input.ndim <= 5 or mode in ("bicubic", "lanczos") and input.ndim != 4:
         raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {input.ndim}D) for the modes: nearest | linear | bilinear | "
                                   f"bicubic | trilinear | lanczos | area | nearest-exact (got {mode})")
-    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
-        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
     if antialias and not (mode in _BYTES and input.ndim == 4):
         raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input")
     if input.ndim - 2 not in _RANKS[mode]:
@@ -344,9 +343,11 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
         >>> clnn.nn.functional.interpolate(clnn.tensor([[[1.0, 2.0]]]), scale_factor=2)
         tensor([[[1., 1., 2., 2.]]])
     """
-    _check_mode(input, mode, align_corners, antialias)
+    if align_corners is not None and mode in ("nearest", "nearest-exact", "area"):
+        raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
     rank = input.ndim - 2
     sizes, scales = _output_size(input, size, scale_factor, recompute_scale_factor, rank)
+    _check_mode(input, mode, align_corners, antialias)
     if min(sizes) <= 0 or 0 in input.shape[1:]:
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input {list(input.shape)} and output size {list(sizes)}")
     if input.dtype is dt.uint8 and not mode.startswith("nearest") and mode not in _BYTES:

@@ -21,7 +21,7 @@ from ..core.layout import contiguous_format
 from ..core.shape import Size, wrap_dim
 from . import _scatter
 from .creation import alert, filled
-from .indexing import Plan, _check_bounds, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, split
+from .indexing import Plan, _check_bounds, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, no_vector, split
 from .selection import cast, narrows, where
 
 _refcount = sys.getrefcount
@@ -67,24 +67,26 @@ _put_rows.op.grad_name = "IndexPutBackward0"
 def _prepare_rows(name, input, dim, index, source):
     check_index(name, index)
     if len(index.shape) > 1:
-        raise IndexError(f"{name}(): Index is supposed to be a vector, but got dim: {len(index.shape)} with type: {type_name(index.dtype)} and size: {list(index.shape)}")
+        no_vector(name, index)
     if isinstance(source, Tensor) and source.dtype is not input.dtype:
-        raise RuntimeError(f"{name}(): self ({type_name(input.dtype)}) and source ({type_name(source.dtype)}) must have the same scalar type")
+        own, others = type_name(input.dtype), type_name(source.dtype)
+        raise RuntimeError(f"index_copy_(): self and source expected to have the same dtype, but got (self) {own} and (source) {others}" if name == "index_copy" else
+                           f"{name}_(): self ({own}) and source ({others}) must have the same scalar type")
     x = input.reshape(1) if not input.shape else input
     d = wrap_dim(dim, len(x.shape))
     index = index.reshape(-1)
     want = (*x.shape[:d], index._numel, *x.shape[d + 1:])
     if isinstance(source, Tensor):
         s = source.reshape(want) if not source.shape and math.prod(want) == 1 else source
-        if tuple(s.shape) != want:
+        if tuple(s.shape) != want or name == "index_add" and not (input.shape and source.shape) and len(input.shape) != len(source.shape):
             if name == "index_copy" and len(s.shape) != len(want):
                 raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality "
                                  f"({len(source.shape)}), destination dimensionality ({len(input.shape)})")
             if len(s.shape) == len(want) and s.shape[d] != want[d]:
                 kind, of = (IndexError, f" ({s.shape[d]})") if name == "index_copy" else (RuntimeError, f": ({s.shape[d]}), for dim: {d}")
-                raise kind(f"{name}(): Number of indices ({index._numel}) should be equal to source.size(dim){of}")
+                raise kind(f"{name}_(): Number of indices ({index._numel}) should be equal to source.size(dim){of}")
             raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. "
-                               f"Got self.shape = {list(input.shape)} source.shape = {list(source.shape)} ({name})")
+                               f"Got self.shape = {list(input.shape)} source.shape = {list(source.shape)}")
     else:
         check_fits(source, x.dtype)
         s = filled(Size(()), source, x.dtype, x._storage.device).expand(want)
@@ -93,7 +95,12 @@ def _prepare_rows(name, input, dim, index, source):
 
 def _rows_call(name, input, dim, index, source, op):
     x, d, index, s = _prepare_rows(name, input, dim, index, source)
-    return _put_rows(x, index, s, x.shape, s.shape, d, 1, False, op, name).reshape(input.shape)
+    return _put_rows(x, index, s, x.shape, s.shape, d, 1, False, op, _loop(name, x)).reshape(input.shape)
+
+
+def _loop(name, x):
+    """The name that errors of indices on the device have."""
+    return "index_add_" if name == "index_add" and len(x.shape) == 2 else name
 
 
 def _np_index_add(x, dim, index, source, alpha=1):
@@ -166,6 +173,7 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     """Like ``index_add`` with ``reduce``: ``'prod'``, ``'mean'``, ``'amax'`` or ``'amin'``."""
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
+    _prepare_rows("index_reduce", input, dim, index, source)
     d = wrap_dim(dim, len(input.shape))
     if not source.shape:
         source = source.reshape(1)
@@ -203,8 +211,11 @@ def _full(base, indices):
     """One entry per dimension of ``base`` from the ``indices`` of ``index_put``; a mask over several dimensions fills all of them."""
     out = []
     for t in indices:
-        if t is not None and t.dtype is dt.uint8:
-            t = t != 0
+        if t is not None and t.dtype is not dt.int64:
+            if t.dtype is dt.uint8:
+                t = t != 0
+            elif t.dtype is not dt.bool_ and t.dtype is not dt.int32:
+                raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
         out.append(t)
         if t is not None and t.dtype is dt.bool_:
             out += [None] * (len(t.shape) - 1)
@@ -323,9 +334,12 @@ def _written(base, index, src, B, D, R, op, wrap, err):
 def _rows_in_place(self, name, dim, index, source, op):
     refuse_overlap(self, (index, source))
     x, d, index, s = _prepare_rows(name, self, dim, index, source)
-    if _write_rows_into(x, index, s, d, 1, False, op, name):
+    if _write_rows_into(x, index, s, d, 1, False, op, _loop(name, x)):
         return self
-    return apply_inplace(self, _put_rows(x, index, s, x.shape, s.shape, d, 1, False, op, name).reshape(self.shape), name)
+    r = _put_rows(x, index, s, x.shape, s.shape, d, 1, False, op, _loop(name, x))
+    if r._grad_fn is not None:
+        r._grad_fn.label = "IndexAddBackward0" if op == "add" else "IndexCopyBackward0"
+    return apply_inplace(self, r if self.shape else r.reshape(()), name)
 
 
 def _index_add_(self, dim, index, source, *, alpha=1):
@@ -350,9 +364,9 @@ Tensor.index_add_, Tensor.index_copy_, Tensor.index_put_ = _index_add_, _index_c
 @composite("put", repeat="ready small", complex=True, inplace=True, torch="Tensor.put", samples=lambda: [((_values(4, 3), np.array([1, 9]), _values(2)), {})])
 def put(input, index, source, accumulate=False):
     """``input`` with the elements that ``index`` numbers (of the flattened tensor) replaced by those of ``source``, or added to."""
-    check_index("put", index, (dt.int64,))
+    check_index("put", index)
     if index._numel != source._numel:
-        raise RuntimeError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source._numel}, "
+        raise IndexError(f"put_(): Expected source and index to have the same number of elements, but got source.numel() = {source._numel}, "
                            f"index.numel() = {index._numel}")
     if source.dtype is not input.dtype:
         raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = {dt.SPOKEN[input.dtype.name]} and "
@@ -428,6 +442,8 @@ def _elements(name, input, dim, index, src, op, before=None):
         raise RuntimeError(f"{name}(): Expected self.dtype to be equal to src.dtype")
     shape = input.shape
     if not shape or not index.shape:
+        if len(shape) > 1 or len(index.shape) > 1 and index._numel:
+            raise RuntimeError("Index tensor must have the same number of dimensions as self tensor")
         input = input.reshape(-1) if not shape else input
         index = index.reshape(-1)
         src = src.reshape(-1) if isinstance(src, Tensor) else src

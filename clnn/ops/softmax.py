@@ -7,6 +7,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import set_out, type_name
 from .._tensor.tensor import empty
+from .._tensor.worded import absent, is_functional, refuse
 from ..core import dtype as dt
 from ..core import symbols
 from ..core.shape import extents, wrap_dim
@@ -157,7 +158,9 @@ _softmax.op.grad_name, _log_softmax.op.grad_name = "SoftmaxBackward0", "LogSoftm
 
 
 def _prepared(name, input, dim, dtype):
-    if dim is None:
+    if dim is None or dim is absent:
+        if not is_functional():
+            refuse(name, (input, dim))
         warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.")
         dim = 0 if input.ndim in (0, 1, 3) else 1
     if dtype is not None and dtype.__class__ is not int:       # by place, a number is functional's _stacklevel, and the dtype comes after it
@@ -181,7 +184,7 @@ _ERRORS = (((np.zeros((2, 3)), 2), {}, IndexError, "Dimension out of range"),)
 
 
 @composite("softmax", repeat=True, torch="nn.functional.softmax", numpy=_np_softmax, samples=_samples, errors=_ERRORS)
-def softmax(input, dim=None, dtype=None, _dtype=None, *, _stacklevel=3, out=None):
+def softmax(input, dim=absent, dtype=None, _dtype=None, *, _stacklevel=3, out=None):
     """``exp(x_i) / sum_j exp(x_j)`` along ``dim``, computed from ``x - max(x)``.
 
     Args:
@@ -198,7 +201,7 @@ def softmax(input, dim=None, dtype=None, _dtype=None, *, _stacklevel=3, out=None
 
 
 @composite("log_softmax", repeat=True, torch="nn.functional.log_softmax", numpy=lambda x, dim=-1: np.log(_np_softmax(x, dim)), samples=_samples, errors=_ERRORS)
-def log_softmax(input, dim=None, dtype=None, _dtype=None, *, _stacklevel=3, out=None):
+def log_softmax(input, dim=absent, dtype=None, _dtype=None, *, _stacklevel=3, out=None):
     """``x_i - log(sum_j exp(x_j))`` along ``dim``, without overflow."""
     r = _log_softmax(*_prepared("log_softmax", input, dim, dtype if _dtype is None else _dtype))
     return r if out is None else _into(out, r)

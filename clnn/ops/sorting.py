@@ -31,7 +31,10 @@ def _rows(input, dim):
 
 
 def _back(t, input, dim):
-    return t.transpose(dim, -1).contiguous() if input.shape else t.reshape(())
+    if not input.shape:
+        return t.reshape(())
+    r = t.transpose(dim, -1)
+    return t.reshape(r.shape) if r.is_contiguous() else r.contiguous()         # the strides of dimensions of size 1 are those of fresh memory
 
 
 def _to_places(g, shape, dim, indices):
@@ -76,7 +79,7 @@ def _np_sort(x, dim=-1, descending=False, **_):
 
 @composite("sort", repeat="whole", numpy=_np_sort, samples=lambda: [
     ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True)), ((_values(2, 50, 3), 1), {})])
-def sort(input, dim=-1, descending=False, stable=False, *, out=None):
+def sort(input, dim=-1, descending=False, *, stable=None, out=None):
     """Elements in order along ``dim`` and their former positions: ``(values, indices)``. Always stable; NaN is the greatest value.
 
     Example:
@@ -84,12 +87,15 @@ def sort(input, dim=-1, descending=False, stable=False, *, out=None):
         tensor([1, 2, 0])
     """
     d = wrap_dim(dim, len(input.shape))
-    return _deliver(named("sort", "values", "indices")(_sort(input, d, flag("sort", "descending", descending), input.shape)), out)
+    r = _sort(input, d, flag("sort", "descending", descending), input.shape)
+    if stable is not None and r[0]._grad_fn is not None:
+        r[0]._grad_fn.label = "SortBackward1"                          # PyTorch's other form of it
+    return _deliver(named("sort", "values", "indices")(r), out)
 
 
 @composite("argsort", repeat="whole", numpy=lambda *a, **k: _np_sort(*a, **k)[1], samples=lambda: [
     ((_values(3, 5),), {}), ((_values(3, 5), 0), dict(descending=True))])
-def argsort(input, dim=-1, descending=False, stable=False):
+def argsort(input, dim=-1, descending=False, *, stable=None):
     """The positions that sort ``input`` along ``dim``."""
     return _sort(input.detach(), wrap_dim(dim, len(input.shape)), flag("sort", "descending", descending), input.shape)[1]
 

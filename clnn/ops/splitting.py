@@ -168,7 +168,9 @@ def tensor_split(input, indices_or_sections, dim=0):
 
 
 def _named_split(name, axis_of, rank):
-    def body(input, indices_or_sections):
+    def body(input, indices_or_sections, *more):
+        if more:
+            indices_or_sections = (indices_or_sections, *more)
         if len(input.shape) < rank:
             raise RuntimeError(f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {len(input.shape)} dimensions!")
         d = axis_of(input)

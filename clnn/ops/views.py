@@ -8,7 +8,7 @@ from .._tensor.declare import composite, kernel, view, with_list
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor, make_view, view_of
-from .._tensor.worded import refuse
+from .._tensor.worded import absent, refuse
 from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.layout import contiguous_format, preserve_format
@@ -296,10 +296,10 @@ _squeeze.op.grad_name = "SqueezeBackward0"
 
 
 @composite("squeeze", complex=True, seen=True)
-def squeeze(input, dim=None, *more):
+def squeeze(input, dim=absent, *more):
     """Without dimensions of size 1 (all, or those given)."""
     rank = len(input.shape)
-    dims = range(rank) if dim is None else [wrap_dim(d, rank) for d in ((dim, *more) if more else dim if isinstance(dim, (tuple, list)) else (dim,))]
+    dims = range(rank) if dim is absent else [wrap_dim(d, rank) for d in ((dim, *more) if more else dim if isinstance(dim, (tuple, list)) else (dim,))]
     if len(set(dims)) < len(dims):
         raise RuntimeError(f"dim {max(dims, key=dims.count)} appears multiple times in the list of dims")
     return _squeeze(input, tuple(dims), input.shape)
@@ -327,6 +327,7 @@ def _merged(shape, start_dim, end_dim):
 def flatten(input, start_dim=0, end_dim=-1):
     """Dimensions ``start_dim..end_dim`` merged into one."""
     if not input.shape:
+        wrap_dim(start_dim, 0), wrap_dim(end_dim, 0)
         return input.reshape(1)
     shape = _merged(input.shape, start_dim, end_dim)
     return input if shape is None else reshape(input, shape)

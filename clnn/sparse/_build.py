@@ -75,9 +75,10 @@ def _parts(values, dtype, device, *places):
     return values, [creation.as_tensor(p, device=home) for p in places]
 
 
-def _places(t, name):
+def _places(t, name, cut=False):
+    """Indices in memory of their own; ``cut``: whole numbers of any dtype."""
     if t.dtype.differentiable or t.dtype is dt.bool_:
-        if t._numel:
+        if t._numel and not cut:
             raise RuntimeError(f"{name} must be an int64 tensor, but got {t.dtype}")
         t = t.detach().to(dt.int64)
     return t.detach()._snapshot()
@@ -112,7 +113,7 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
         size = indices if size is None else size
         return _empty(size, dtype, device, requires_grad)
     values, (given,) = _parts(values, dtype, device, indices)
-    indices = _places(given, "indices").to(dt.int64)
+    indices = _places(given, "indices", True).to(dt.int64)
     if indices.ndim != 2:
         raise RuntimeError(f"indices must be sparse_dim x nnz, but got: {list(indices.shape)}")
     if not values.shape:
@@ -120,6 +121,9 @@ def sparse_coo_tensor(indices=None, values=None, size=None, *, dtype=None, devic
     sparse, dense = indices.shape[0], values.ndim - 1
     if size is None:
         top = (indices.amax(1) + 1).tolist() if indices._numel else [0] * sparse
+        for d, low in enumerate(indices.amin(1).tolist() if indices._numel else ()):
+            if low < 0:
+                raise RuntimeError(f"found negative index {low} for dim {d}")
         size = (*top, *values.shape[1:])
     size = Size(size)
     if len(size) != sparse + dense:

@@ -88,7 +88,7 @@ class SparseTensor(OfPart):
         else:
             leaf, grad = self._rg and self.is_leaf, self.part._grad
             self.pattern, self.part = value.pattern, value.part
-            self.shape, self._numel = value.shape, value._numel
+            self._shape, self._numel = value.shape, value._numel
             if leaf:                                            # a parameter stays one
                 self._rg, self.part._grad = True, grad
         return self
@@ -149,7 +149,7 @@ class SparseTensor(OfPart):
     def data(self, value):
         rg = self._rg
         self.pattern, self.part, self.layout = value.pattern, value.part._alias(), value.layout
-        self.shape, self.dtype, self._numel = value.shape, value.dtype, value._numel
+        self._shape, self._dtype, self._numel = value.shape, value.dtype, value._numel
         self._rg = rg
 
     # -- questions --------------------------------------------------------------------------------------------------------------------
@@ -355,8 +355,8 @@ def make(pattern, part, kind=COO, shape=None) -> SparseTensor:
     """A sparse tensor of a pattern and its values (nnz, *dense dimensions)."""
     t = object.__new__(SparseTensor)
     t.pattern, t.part, t.layout = pattern, part, kind
-    t.shape = Size(pattern.sizes + tuple(part.shape[1:])) if shape is None else shape
-    t.dtype, t._numel = part.dtype, math.prod(t.shape)
+    t._shape = Size(pattern.sizes + tuple(part.shape[1:])) if shape is None else shape
+    t._dtype, t._numel = part.dtype, math.prod(t.shape)
     return t
 
 

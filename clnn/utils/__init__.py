@@ -26,7 +26,7 @@ def swap_tensors(t1, t2):
             raise RuntimeError("Cannot swap tensors that have post accumulate grad hooks")
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     handle.swap(t1, t2)
-    slots = [vars(Tensor)[name] for name in ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense")]
+    slots = [vars(Tensor)[name] for name in ("_storage", "_shape", "_strides", "_offset", "_dtype", "_numel", "_dense")]
     held = [_taken(t1, slots), _taken(t2, slots)]
     for t, values in zip((t2, t1), held):
         for slot, value in values:

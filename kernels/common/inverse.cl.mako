@@ -189,6 +189,6 @@ CLNN_FN F clnn_lgamma(F x) {
     F whole = (size + 8388608.0f) - 8388608.0f, g = select(fabs(size - whole), (F)(0.0f), (I)(size >= 8388608.0f));
     F y = g * g, sine = g * ${math.module.horner("y", SINE)};
     result = select(result, -clnn_log(sine) - result, below);
-    return select(result, (F)(INFINITY), (I)(size == INFINITY));
+    return select(result, (F)(INFINITY), (I)(size == INFINITY) | (below & (I)(g == 0.0f)));      /* at the poles, too, however far */
 }
 </%math:own>

@@ -171,7 +171,7 @@ ${OV} ${F} ${name}(${F} x) {
     near *= (x < 0 ? -small : x > 0 ? small : x) / 2;        /* keeps -0 */
     far = x < 0 ? -far : far;
 % endif
-    far /= sqrt(2 * (${F})3.14159265358979323846${s} * large);
+    far /= sqrt(large) * (${F})2.50662827463100050242${s};        /* sqrt(2 pi), apart from what would overflow */
 % if scaled:
     near *= clnn_exp(-small);
 % else:

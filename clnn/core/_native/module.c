@@ -42,6 +42,28 @@ static PyObject *know(PyObject *self, PyObject *type)
     Py_RETURN_NONE;
 }
 
+/* maker(type): new_size as what makes its instances. */
+static PyObject *maker(PyObject *self, PyObject *type)
+{
+    if (type != the_Size)
+        return PyErr_Format(PyExc_TypeError, "no class with a maker in C");
+    ((PyTypeObject *)type)->tp_new = new_size;
+    Py_RETURN_NONE;
+}
+
+/* read_only(slot): another descriptor of the same place, which refuses to be assigned. The interpreter reads both in the same way. */
+static PyObject *read_only(PyObject *self, PyObject *slot)
+{
+    if (!Py_IS_TYPE(slot, &PyMemberDescr_Type))
+        return PyErr_Format(PyExc_TypeError, "no slot");
+    PyMemberDef *own = PyMem_Malloc(sizeof *own);               /* lives as long as the class, which is to the end */
+    if (own == NULL)
+        return PyErr_NoMemory();
+    *own = *((PyMemberDescrObject *)slot)->d_member;
+    own->flags |= READONLY;
+    return PyDescr_NewMember(PyDescr_TYPE(slot), own);
+}
+
 static PyObject *give(PyObject *self, PyObject *args, PyObject *things)
 {
     PyObject *found;
@@ -75,6 +97,8 @@ static PyObject *method(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef methods[] = {
+    {"maker", maker, METH_O, "Give a class the C form of __new__."},
+    {"read_only", read_only, METH_O, "Another descriptor of a slot, which refuses to be assigned."},
     {"know", know, METH_O, "Find the slots of a class."},
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
     {"missing", missing, METH_NOARGS, "Names of what was not given yet."},

@@ -55,7 +55,7 @@
     X(launch) X(node) X(repeat) X(shared) X(config) X(plain) X(realize) X(describe_alike) X(Recipe_run) X(Prepared_run) X(Memory_alloc) X(LEFT) X(Missed) \
     X(recent) X(recorder) X(dispatch) X(packed) X(real) X(most_nodes) X(most_leaves) X(record_briefly) X(record_alike) \
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
-    X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(recalled) \
+    X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(whole_items) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
     X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) \
     X(gather) X(held) X(only_tensors) X(all) X(thin) X(free) X(thin_attributes) X(thin_missed) X(thin_tries) \
@@ -196,6 +196,7 @@ PyObject *basic(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *place(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *tuple_of(const Py_ssize_t *numbers, int n);
 extern PyMethodDef alias_method, size_method;
+PyObject *new_size(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 /* gather.c */
 PyObject *gathered(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *scattered(PyObject *module, PyObject *const *args, Py_ssize_t n);

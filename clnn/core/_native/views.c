@@ -383,6 +383,25 @@ static PyObject *alias(PyObject *base, PyObject *nothing_given)
 
 PyMethodDef alias_method = {"_alias", alias, METH_NOARGS, "A plain handle on the same memory and version counter, without history."};
 
+/* Size.__new__ */
+PyObject *new_size(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    PyObject *got = PyTuple_Type.tp_new(type, args, kwargs), *plain, *again = NULL;
+    for (Py_ssize_t i = 0; got != NULL && i < PyTuple_GET_SIZE(got); i++) {
+        if (PyLong_CheckExact(PyTuple_GET_ITEM(got, i)))
+            continue;
+        plain = PyObject_CallOneArg(the_whole_items, got);
+        Py_DECREF(got);
+        if (plain != NULL && (again = PyTuple_Pack(1, plain)) == NULL)
+            Py_CLEAR(plain);
+        Py_XDECREF(plain);
+        got = again == NULL ? NULL : PyTuple_Type.tp_new(type, again, NULL);
+        Py_XDECREF(again);
+        break;
+    }
+    return got;
+}
+
 /* Size.__getitem__ */
 static PyObject *size_item(PyObject *size, PyObject *item)
 {
