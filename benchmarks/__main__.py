@@ -18,8 +18,8 @@ from . import calls, elementwise, first_use, loops, memory, models, operators, p
 from .timing import measure
 
 GROUPS = {"host": elementwise.host, "calls": calls.calls, "loops": loops.loops, "sizes": sizes.sizes, "elementwise": elementwise.elementwise,
-          "reductions": elementwise.reductions, "memory": memory.memory, "gemm": products.gemm, "narrow": products.narrow, "tf32": products.rounded, "conv": products.conv,
-          "attention": products.attention, "recurrent": products.recurrent, "training": training.training, "models": models.models,
+          "reductions": elementwise.reductions, "memory": memory.memory, "gemm": products.gemm, "narrow": products.narrow, "tf32": products.rounded,
+          "conv": products.conv, "attention": products.attention, "recurrent": products.recurrent, "training": training.training, "models": models.models,
           "science": science.science, "operators": operators.operators, "first use": first_use.first_use}
 COLUMNS = (("clnn", 8), ("unit", 8), ("compiled", 9), ("torch", 8), ("numpy", 8), ("limit", 8), ("x torch", 8), ("replayed", 9), ("x numpy", 8), ("of limit", 9))
 
