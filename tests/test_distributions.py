@@ -1,4 +1,6 @@
 """Distributions against PyTorch's: densities, moments, divergences, reprs and refusals; samples against their own moments."""
+import warnings
+
 import numpy as np
 import pytest
 
@@ -277,6 +279,15 @@ def test_transforms(name):
             np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=1e-4, atol=1e-5)
         else:
             assert g == w
+
+
+def test_checks_of_infinities_do_not_warn():
+    D, inf = clnn.distributions, float("inf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for make in (lambda: D.Categorical(clnn.tensor([inf, -inf])), lambda: D.Poisson(clnn.tensor(2.0)).log_prob(clnn.tensor([inf, 1.0]))):
+            with pytest.raises(ValueError, match="invalid values|within the support"):
+                make()
 
 
 def test_constraints_lead_to_transforms():
