@@ -5,6 +5,7 @@ from math import prod as _prod
 
 from ..core.public import name_functions as _name_functions
 from ..core.warn import warn as _warn
+from .._tensor.override import apart as _apart
 from .._tensor.override import copied as _copied
 from ..graph.op import REGISTRY
 from .. import ops as _ops
@@ -69,7 +70,7 @@ globals().update(_IN_PLACE)
 
 def _twin(fn):
     """The same function as an object of its own: a graph tells ``F.relu`` from ``clnn.relu``."""
-    twin = _copied(fn)
+    twin = _apart(_copied(fn))
     twin.__module__, twin.__qualname__ = __name__, fn.__name__
     return twin
 
