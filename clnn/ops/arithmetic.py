@@ -11,6 +11,7 @@ from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import broadcast
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
+from .._tensor.multi import as_element
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from .._tensor.underived import UNDERIVED, underived
@@ -72,14 +73,14 @@ def _scaled(fn, name, input, other, alpha):
     """``fn``, one of the two above, of tensors of one float dtype and a number; None of others."""
     if isinstance(alpha, bool) and _common((input, other)) is not dt.bool_:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if not (alpha.__class__ in (float, int) and isinstance(input, Tensor) and isinstance(other, Tensor)
+    if not (isinstance(alpha, (float, int)) and isinstance(input, Tensor) and isinstance(other, Tensor)
             and input.dtype is other.dtype and input.dtype in dt.FLOATS):
         return None
     check_fits(alpha, input.dtype)
     if input.shape != other.shape:
         broadcast(name, input, other)                           # which names the operator where they do not fit
     if input.dtype.itemsize == 2:
-        alpha = float(input.dtype.np.type(alpha))               # PyTorch has it as an element
+        alpha = as_element(alpha, input.dtype)                  # as which PyTorch has it
     return fn(input, other, alpha)
 
 
@@ -276,7 +277,7 @@ _addcmul.op.grad_name, _addcdiv.op.grad_name = "AddcmulBackward0", "AddcdivBackw
 def _of_one_dtype(fn, name, value, *operands):
     """``fn``, one of the two above, of tensors of one float dtype and a number; None of others."""
     row = operands[0].dtype
-    if value.__class__ not in (float, int) or row not in dt.FLOATS or any([not isinstance(t, Tensor) or t.dtype is not row for t in operands]):
+    if not isinstance(value, (float, int)) or value.__class__ is bool or row not in dt.FLOATS or any([not isinstance(t, Tensor) or t.dtype is not row for t in operands]):
         return None
     if any([t.shape != operands[0].shape for t in operands]):
         broadcast(name, *operands)                              # which names the operator where they do not fit
