@@ -205,6 +205,9 @@ _square = elementwise("_square", "input", "input * input", complex="c_mul(input,
                       vjp=dict(input=lambda g, input: g * (2 * (_itself(input) if state.grad else input))))
 _cube = elementwise("_cube", "input", "input * input * input", complex="c_cube(input)", method=False, inplace=False,
                     vjp=dict(input=lambda g, input: g * (3 * _square(input))))
+# PyTorch multiplies in bfloat16 one factor after the other
+_cube_stepwise = elementwise("_cube_stepwise", "input", "round_bfloat16(input * input) * input", method=False, inplace=False, dtypes=(dt.bfloat16,),
+                             vjp=dict(input=lambda g, input: g * (3 * _square(input))))
 # Unlike the functions of these names they keep their operand for the gradient: programs overwrite the result, as in x.pow_(-0.5).masked_fill_(...).
 _root = elementwise("_pow_root", "input", "sqrt(input)", complex="c_sqrt(input)", result="float", method=False, inplace=False,
                     vjp=dict(input=lambda g, input: g * (0.5 * input.rsqrt())))
@@ -212,7 +215,7 @@ _inverse_root = elementwise("_pow_inverse_root", "input", "1.0f / sqrt(input)", 
                             vjp=dict(input=lambda g, input: g * (-0.5 * input.rsqrt() / input)))
 _inverse = elementwise("_pow_inverse", "input", "1.0f / input", complex="c_reciprocal(input)", result="float", method=False, inplace=False,
                        vjp=dict(input=lambda g, input: g * -(input * input).reciprocal()))
-for _f in (_pow, _constant, _itself, _square, _cube, _root, _inverse_root, _inverse):
+for _f in (_pow, _constant, _itself, _square, _cube, _cube_stepwise, _root, _inverse_root, _inverse):
     _f.op.grad_name = "PowBackward0"
 
 
@@ -230,7 +233,7 @@ def pow(input, exponent):
         if exponent == 2 and (type(exponent) is int or input.dtype.differentiable):
             return _square(input)
         if exponent == 3 and (type(exponent) is int or input.dtype.differentiable):
-            return _cube(input)
+            return _cube(input) if input.dtype is not dt.bfloat16 else _cube_stepwise(input)
         if input.dtype.differentiable:
             if exponent == 0 and state.grad and input.requires_grad:
                 return _constant(input)
@@ -486,3 +489,6 @@ bitwise_left_shift = _bitwise("bitwise_left_shift", "<<", np.left_shift, f"({_TO
 bitwise_right_shift = _bitwise("bitwise_right_shift", ">>", np.right_shift, f"(input {{}} ({_TOO_FAR} ? (ACC)(8 * sizeof(ACC) - 1) : other))")
 bitwise_not = elementwise("bitwise_not", "input", dict(bool="(1 - input)", int="~input", float="input"), result=_integral, dtypes=INTEGRAL,
                           numpy=np.bitwise_not)
+
+for _fn in (_add, _sub, remainder, fmod, eq, ne, lt, le, gt, ge, maximum, minimum, fmax, fmin):
+    _fn.op.expr.elements = True                                 # PyTorch multiplies and divides by a number in float, but adds and compares it as an element
