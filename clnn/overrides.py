@@ -115,6 +115,7 @@ def wrap_torch_function(dispatcher):
 @functools.lru_cache(None)
 def _tables():
     """({owner: overridable functions}, ignored functions, {function: name})."""
+    import clnn
     from clnn import functional as whole
     from clnn.nn import functional
     found, ignored, names = {}, set(), {}
@@ -128,7 +129,8 @@ def _tables():
                 continue
             for func, label in ((f.__get__, f"{name}.__get__"), (f.__set__, f"{name}.__set__")) if type(f) is property else ((f, name),):
                 chosen.append(func)
-                names.setdefault(func, f"{place}.{label}")
+                space, _, rest = label.partition("_")
+                names.setdefault(func, f"{place}.{space}.{rest}" if owner is clnn and space in ("linalg", "special") else f"{place}.{label}")
                 if owner is functional and name not in ("sigmoid", "tanh"):              # PyTorch's name of what the package has at its top level, too
                     names[func] = f"{place}.{label}"
     names.update({getattr(whole, name): f"{config.spoken}.functional.{name}" for name in whole._NAMES if getattr(whole, name) in names})
@@ -136,7 +138,6 @@ def _tables():
         func = getattr(Tensor, name).__get__
         found[Tensor].append(func)
         names[func] = f"{config.spoken}.Tensor.{name}.__get__"
-    import clnn
     ignored.update(f for n, f in vars(clnn).items() if inspect.isfunction(f) and not n.startswith("_") and is_setting(n))
     ignored.update(vars(Tensor)[n] for n in FIXED if n in vars(Tensor))
     return found, ignored, names

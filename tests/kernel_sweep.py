@@ -63,6 +63,7 @@ def larger():
         yield "factors of middle size", lambda: [f(t(8, *s).detach()) for s in ((18, 18), (20, 17)) for f in (clnn.linalg.qr, clnn.linalg.svdvals)]
         yield "eigenvalues of middle size", lambda: clnn.linalg.eigvalsh(t(8, 17, 17).detach())
         yield "many pixels", lambda: [clnn.nn.functional.interpolate(t(1, 2, 31, 40), scale_factor=2, mode=m) for m in ("nearest", "bilinear")]
+    yield "classes of 16 bits", lambda: clnn.nn.functional.cross_entropy(clnn.ones(3, 4).bfloat16(), clnn.tensor([0, 3, 1]))
     yield "sort 3000", lambda: t(2, 3000).sort(1)[0]
     yield "cumsum 5000", lambda: t(2, 5000).cumsum(1)
     if not cpu:

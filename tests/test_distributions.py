@@ -1,4 +1,6 @@
 """Distributions against PyTorch's: densities, moments, divergences, reprs and refusals; samples against their own moments."""
+import warnings
+
 import numpy as np
 import pytest
 
@@ -279,6 +281,15 @@ def test_transforms(name):
             assert g == w
 
 
+def test_checks_of_infinities_do_not_warn():
+    D, inf = clnn.distributions, float("inf")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for make in (lambda: D.Categorical(clnn.tensor([inf, -inf])), lambda: D.Poisson(clnn.tensor(2.0)).log_prob(clnn.tensor([inf, 1.0]))):
+            with pytest.raises(ValueError, match="invalid values|within the support"):
+                make()
+
+
 def test_constraints_lead_to_transforms():
     D, T = clnn.distributions, torch.distributions
     x = np.random.default_rng(0).standard_normal((2, 3, 3)).astype("float32")
@@ -287,8 +298,9 @@ def test_constraints_lead_to_transforms():
         assert bool(getattr(D.constraints, c).check(got).all()), c
         np.testing.assert_allclose(got.numpy(), T.transform_to(getattr(T.constraints, c))(torch.tensor(x)).numpy(), rtol=1e-4, atol=1e-5)
     assert repr(D.constraints.interval(0, 2)) == repr(T.constraints.interval(0, 2)) and D.constraints.is_dependent(D.constraints.dependent)
-    with pytest.raises(NotImplementedError, match="Cannot transform"):
-        D.biject_to(D.constraints.boolean)
+    for c in ("boolean", "lower_cholesky", "positive_definite"):
+        with pytest.raises(NotImplementedError, match="Cannot transform"):
+            D.biject_to(getattr(D.constraints, c))
     low, high, x = [-1.0, 0.0], [1.0, 3.0], [0.5, -0.2]
     for kind, bounds in (("interval", (low, high)), ("greater_than", (low,)), ("less_than", (high,))):
         got, want = (m.biject_to(getattr(m.constraints, kind)(*map(lib.tensor, bounds)))(lib.tensor(x)).tolist() for m, lib in ((D, clnn), (T, torch)))

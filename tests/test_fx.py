@@ -142,6 +142,54 @@ def test_patterns():
     assert len(found) == 2 and traced(x, y).allclose(clnn.sigmoid(y @ x) + clnn.sigmoid(x @ y).sum())
 
 
+REWRITES = [                # a program, a pattern, a replacement, settings; each gets the package
+    (lambda m, x, y: m.relu(m.relu(m.relu(x + 1) + 1) + 1), lambda m, a: m.relu(a + 1), lambda m, a: m.sigmoid(a) * 2, {}),
+    (lambda m, x, y: (lambda s: (m.sin(s), m.cos(s)))(x + y), lambda m, a, b: (lambda s: (m.sin(s), m.cos(s)))(a + b), lambda m, a, b: (a * b, a - b), {}),
+    (lambda m, x, y: m.max(m.add(m.neg(x), y) + m.add(m.neg(y), x), m.neg(x)), lambda m, a, b: m.add(m.neg(a), b), lambda m, a, b: b - a, {}),
+    (lambda m, x, y: m.clamp(x, 0, 6) + m.clamp(x, min=0, max=6) + m.clamp(y, 1, 2), lambda m, a: m.clamp(a, 3, 4), lambda m, a: a.relu(), dict(
+        ignore_literals=True, match_filters=[lambda match, graph, pattern: len(match.nodes_map) == 2])),
+    (lambda m, x, y: m.add(x, 3) + m.add(x, x) + m.add(y, y), lambda m, a, b: m.add(a, b), lambda m, a, b: m.sub(b, a), {}),
+    (lambda m, x, y: m.relu(x) + y, lambda m, a: m.relu(a), lambda m, a: a, {}),
+    (lambda m, x, y: m.relu(x @ y), lambda m, a, b: m.relu(a @ b), lambda m, a: a, {}),
+    (lambda m, x, y: m.relu(x) + y, lambda m, a, b: m.relu(a), lambda m, a, b: a, {}),
+]
+
+
+def _with(m, f):
+    return (lambda a: f(m, a)) if f.__code__.co_argcount == 2 else (lambda a, b: f(m, a, b))
+
+
+@pytest.mark.parametrize("program, pattern, replacement, settings", REWRITES)
+def test_rewriting_as_torch(program, pattern, replacement, settings):
+    texts = []
+    for m in (pytest.importorskip("torch"), clnn):
+        traced, *others = [m.fx.symbolic_trace(_with(m, f)) for f in (program, pattern, replacement)]
+        try:
+            done = m.fx.subgraph_rewriter.replace_pattern_with_filters(traced, *others, **settings)
+            texts.append(traced.code + str([(d.anchor, d.nodes_map, d.replacements) for d in done]))
+        except (AssertionError, KeyError) as error:
+            texts.append(repr(error))
+    assert texts[1].replace("clnn.", "torch.") == texts[0]
+
+
+def test_members_of_a_replacement_come_along():
+    class Scaled(clnn.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.factor = clnn.nn.Linear(2, 2), clnn.nn.Parameter(clnn.tensor(3.0))
+
+        def forward(self, a):
+            return self.layer(a) * self.factor
+    new, x = Scaled(), clnn.ones(1, 2)
+    traced = fx.symbolic_trace(clnn.nn.Sequential(clnn.nn.ReLU(), clnn.nn.Tanh()))
+    with pytest.raises(AssertionError, match="Must provide either"):
+        fx.subgraph_rewriter.replace_pattern_with_filters(traced, lambda a: clnn.relu(a))
+    traced = fx.symbolic_trace(lambda a: clnn.tanh(a * 2))
+    fx.replace_pattern(traced, lambda a: clnn.tanh(a * 2), new)
+    assert traced(x).tolist() == new(x).tolist() and traced.layer is not new.layer and list(dict(traced.named_parameters())) == [
+        "factor", "layer.weight", "layer.bias"]
+
+
 def test_what_cannot_be_traced():
     def loop(x):
         for v in x:

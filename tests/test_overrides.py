@@ -380,3 +380,36 @@ def test_attributes_are_no_function_to_take_over():
         x = lib.ones(2).as_subclass(Tagged)
         x.tag = 1
         assert (x + 1).tag == 1 and len(told) == 1
+
+
+TOLD = [lambda m, F, x: F.relu(x), lambda m, F, x: F.softmax(x, 1, 4), lambda m, F, x: F.dropout(x, 0.3), lambda m, F, x: F.layer_norm(x, (4,), bias=None),
+        lambda m, F, x: F.cross_entropy(input=x, target=x), lambda m, F, x: F.l1_loss(x, x), lambda m, F, x: F.gelu(x), lambda m, F, x: F.normalize(x, 1),
+        lambda m, F, x: F.max_pool2d(x, 2), lambda m, F, x: F.batch_norm(x, None, None), lambda m, F, x: F.linear(x, x), lambda m, F, x: m.split(x, 2),
+        lambda m, F, x: m.norm(x), lambda m, F, x: m.tensordot(x, x, 1), lambda m, F, x: m.cdist(x, x), lambda m, F, x: m.unique(x, return_counts=True),
+        lambda m, F, x: m.sum(x, 1), lambda m, F, x: m.linalg.norm(x), lambda m, F, x: m.special.i0e(x), lambda m, F, x: m.linalg.svd(A=x)]
+
+
+def test_what_a_class_is_told_as_in_pytorch():
+    texts = []
+    for m in (pytest.importorskip("torch"), clnn):
+        class Asked:
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None, m=m):
+                name = m.overrides.resolve_name(func)
+                return NotImplemented if name.endswith(".relu") else [name, len(args), {k: type(v).__name__ for k, v in (kwargs or {}).items()}]
+
+        def told(call, x):
+            try:
+                return call(m, m.nn.functional, x)
+            except TypeError as error:
+                return str(error)
+        override.deactivate()
+        texts.append([told(call, Asked()) for call in TOLD])
+        seen = []
+        own = type("Own", (m.Tensor,), {"__torch_function__": classmethod(lambda cls, f, types, args=(), kwargs=None: seen.append((len(args), kwargs)))})
+        x = m.ones(4, 4).as_subclass(own)
+        x.split(2), x.norm(), x.unique(), x.split(2, 1)
+        texts[-1] += seen
+    for want, got in zip(*texts):
+        assert str(got).replace("clnn.", "torch.") == str(want)
+    assert len(texts[0]) == len(texts[1]) == len(TOLD) + len(seen)

@@ -96,6 +96,11 @@ D = torch.distributions; words(lambda: torch.vmap(lambda m: D.Normal(0., m, vali
 words(lambda: torch.func.grad(lambda x: x.sum())(T([1])))
 import copy; g = torch.fx.symbolic_trace(torch.nn.ReLU()); type(g).__name__, type(copy.deepcopy(g)).__name__, type(copy.copy(g)).__name__
 words(lambda: torch.nn.functional.ctc_loss(torch.zeros(5, 2, 4), torch.ones(2, 3, dtype=torch.long), (5, 5), (3, 4)))
+[words(lambda: torch.zeros(2, 5).scatter_add(d, torch.zeros(n, dtype=torch.long), torch.ones(k))) for d in (0, 1) for n, k in (((4, 6), (4, 5)), ((4, 5), (3, 5)))]
+[words(lambda: F.grid_sample(torch.zeros(3, 3, 4, n), torch.zeros(k), align_corners=False)) for n, k in ((4, (2, 4, 4, 2)), (4, (3, 4, 4, 3)), (0, (3, 4, 4, 2)))]
+words(lambda: torch.zeros(3).index_add_(0, T([0, 1]), torch.ones(3))), words(lambda: torch.zeros(3).index_copy(0, T([0, 1]), torch.ones(3)))
+words(lambda: F.ctc_loss(torch.zeros(5, 3, 4), torch.ones(2, 3, dtype=torch.long), T([5, 5, 5]), T([3, 2, 1])))
+x = torch.ones(3, 2, requires_grad=True); f = lambda *a: torch.vmap(lambda r: r, *a)(x); f() is x, type(torch.vmap(torch.exp)(x).grad_fn).__name__, f(0, -1).shape
 x = T([1.5]).double().requires_grad_(); words(lambda: torch.autograd.gradcheck(lambda x: x.detach() + x, x))
 torch.clamp(T([1., 1., nan]), nan, 2.), torch.clamp(T([1., 1.]), T([nan, 0.]), T([2., nan])), torch.clamp(T([1., 5., 0.]), 3., 2.)
 F.logsigmoid(T([inf, -inf, nan, 0.]))

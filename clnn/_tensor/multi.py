@@ -30,6 +30,18 @@ class Symbol(float):
         return self
 
 
+def as_element(number, dtype):
+    """``number`` as a tensor of a float dtype would hold it."""
+    if number.__class__ is not Symbol:
+        return float(dtype.np.type(number))
+    return Symbol(dtype.np.type(float(number)), (number.name, dtype))
+
+
+def _value(name, scalars):
+    """What stands for a scalar: its value, or what a dtype makes of that."""
+    return scalars[name] if name.__class__ is not tuple else as_element(_value(name[0], scalars), name[1])
+
+
 def _noticed(op):
     plain = getattr(float, op)
 
@@ -147,7 +159,7 @@ def _trace(rule, row, scalars, flags):
 
 def scalar_arguments(plan, scalars):
     """The leading arguments of the plan's launches for these hyperparameters."""
-    return [_PACK[k](scalars[name] if name is not None else value) for k, (name, value) in zip(plan.kinds, plan.scalars)]
+    return [_PACK[k](_value(name, scalars) if name is not None else value) for k, (name, value) in zip(plan.kinds, plan.scalars)]
 
 
 _PACK = {"float": float, "double": lambda v: struct.pack("d", v), "long": int}
@@ -215,4 +227,4 @@ def joint_norms(tensors, largest=False):
     return out, [t for t in tensors if id(t) not in chosen]
 
 
-__all__ = ["Tensor", "foreach_update", "joint_norms", "write"]
+__all__ = ["Tensor", "as_element", "foreach_update", "joint_norms", "write"]

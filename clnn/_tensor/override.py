@@ -16,6 +16,7 @@ from ..core import native
 from ..core.config import config
 from . import tape
 from .grad_mode import state
+from .spelt import in_python, spelt_out
 from .tensor import Tensor
 
 active = False
@@ -132,7 +133,7 @@ def hand_over(func, args, kwargs, found):
 
     Raises TypeError when all return NotImplemented.
     """
-    kwargs = {} if kwargs is None else kwargs
+    args, kwargs = spelt_out(func, args, {} if kwargs is None else kwargs)
     types = tuple([type(f) for f in found])
     modes = local.modes
     if modes and local.off < 2:
@@ -154,6 +155,9 @@ def hand_over(func, args, kwargs, found):
     place = (getattr(func, "__module__", None) or "clnn").partition(".")[0]
     own = func.__qualname__ if getattr(func, "__qualname__", "").startswith("Tensor.") else getattr(func, "__name__", "")
     name = f"{config.spoken if place == 'clnn' else place}.{own}" if hasattr(func, "__module__") else repr(func)
+    if in_python(func):
+        raise TypeError(f"no implementation found for '{in_python(func)}' on types that implement __torch_function__: {list(types)}"
+                        + (f" nor in mode {modes[-1]}" if modes else ""))
     raise TypeError("\n".join([f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:", "", *lines, "",
                                "For more information, try re-running with TORCH_LOGS=not_implemented"]))
 
@@ -267,7 +271,9 @@ def late(fn, args, kwargs=None):
         return NotImplemented
     frame, depth = sys._getframe(1), 0
     while frame is not None and depth < 2:
-        depth += frame.f_code in _wrappers
+        if frame.f_code in _wrappers:
+            depth += 1
+            fn = _by_code.get(id(frame.f_code), fn)             # a method, or a function's twin in nn.functional
         frame = frame.f_back
     if depth > 1:
         return NotImplemented
@@ -285,6 +291,7 @@ def copied(fn):
     return new
 
 
+_by_code: dict = {}     # id -> the function that has this code for itself
 codes: dict = {}        # id -> code, of methods; codes alone would be found by what they do, as which those of functions are equal
 twin_codes: dict = {}   # the same, of functions of nn.functional that another function of that name is beside
 
@@ -295,9 +302,16 @@ def method_of(fn):
     if method is None:
         method = _twinned(fn)
         method.__module__, method.__qualname__ = "clnn", f"Tensor.{fn.__name__}"
-        method.__code__ = fn.__code__.replace()                 # its own, so that errors count arguments as the program wrote them (see worded)
+        apart(method)                                           # so that errors count arguments as the program wrote them (see worded)
         codes[id(method.__code__)] = method.__code__
     return method
+
+
+def apart(fn):
+    """``fn`` with code of its own, by which it is told from the function that it copies."""
+    fn.__code__ = fn.__code__.replace()
+    _by_code[id(fn.__code__)] = fn
+    return fn
 
 
 def function_of(method):

@@ -58,7 +58,7 @@ def _mapped(func, leaves, dims, size, spec, kwargs, randomness):
     """(results with the samples first, their structure). A result is a pair: the tensor, and whether its samples may differ."""
     start, before, due = levels.mark(), levels.position(), levels.here.due
     with levels.entered(size, randomness) as number:
-        args = tree_unflatten([t if d is None else wrap(t.movedim(d, 0), number) for t, d in zip(leaves, dims)], spec)
+        args = tree_unflatten([t if d is None else wrap(t.movedim(d, 0) if d else t, number) for t, d in zip(leaves, dims)], spec)
         try:
             flat, spec_out = tree_flatten(func(*args, **kwargs))
             results = [_result(t, number, size, func) for t in flat]
@@ -87,7 +87,7 @@ def _result(t, number, size, func):
 def _placed(result, place, func):
     t, differs = result
     if place is not None:
-        return t.movedim(0, place)
+        return t if place in (0, -t.ndim) else t.movedim(0, place)          # the tape has no step for what stays
     if differs:
         raise ValueError(f"vmap({_name(func)}, ...): `{_name(func)}` can not return a BatchedTensor when out_dim is None")
     return t[0]

@@ -81,12 +81,13 @@ biject_to.register(constraints.simplex, lambda c: transforms.StickBreakingTransf
 transform_to.register(constraints.simplex, lambda c: transforms.SoftmaxTransform())
 
 
-@_both(constraints.lower_cholesky)
+@transform_to.register(constraints.lower_cholesky)
 def _cholesky(constraint):
     return transforms.LowerCholeskyTransform()
 
 
-@_both(constraints.positive_definite, constraints.positive_semidefinite)
+@transform_to.register(constraints.positive_definite)
+@transform_to.register(constraints.positive_semidefinite)
 def _definite(constraint):
     return transforms.PositiveDefiniteTransform()
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import dis
-import functools
 import inspect
 import operator
 import sys
@@ -55,9 +54,6 @@ class Proxy:
     @classmethod
     def __torch_function__(cls, orig_method, types, args=(), kwargs=None):
         tracer = find_tracer((args, kwargs))
-        names = spelt_out(orig_method)
-        if names is not None:
-            args, kwargs = names(*args, **(kwargs or {}))
         if inspect.isfunction(orig_method) or not hasattr(orig_method, "__self__"):
             return tracer.create_proxy("call_function", orig_method, args, kwargs or {})
         name = getattr(orig_method.__self__, "__name__", None) or orig_method.__self__.fget.__name__        # a property of Tensor
@@ -78,43 +74,6 @@ class Attribute(Proxy):
 
     def __call__(self, *args, **kwargs):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
-
-
-# Functions of nn.functional that PyTorch writes into graphs as they were called.
-_AS_CALLED = frozenset("""hardshrink softshrink gelu softplus logsigmoid prelu one_hot avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d pixel_shuffle
-    pixel_unshuffle channel_shuffle native_channel_shuffle linear bilinear conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc
-    scaled_dot_product_attention cosine_similarity pairwise_distance pdist cdist sigmoid tanh""".split())
-_OWN = frozenset(("out", "cudnn_enable", "channels"))           # parameters that PyTorch's functions of these names do not have
-
-
-@functools.lru_cache(None)
-def _spelt_out_functions():
-    from clnn.nn import functional
-    return {fn: inspect.signature(fn) for name in functional.__all__ if name not in _AS_CALLED and not name.endswith("_")
-            for fn in (getattr(functional, name),) if inspect.isfunction(fn)}
-
-
-def spelt_out(fn):
-    """How a call of a function of nn.functional stands in a graph: with the values of all parameters that have defaults, by name."""
-    try:
-        signature = _spelt_out_functions().get(fn)
-    except TypeError:
-        return None
-    if signature is None:
-        return None
-
-    def names(*args, **kwargs):
-        bound = signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        given, named = [], {}
-        for name, value in bound.arguments.items():
-            p = signature.parameters[name]
-            if p.default is p.empty:
-                given.append(value)
-            elif name not in _OWN or value is not p.default or name == "out" and fn.__name__ == "normalize":
-                named[name] = value
-        return tuple(given), named
-    return names
 
 
 def find_tracer(values):

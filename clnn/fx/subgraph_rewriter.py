@@ -1,36 +1,27 @@
 """Replacing a pattern of operations by another."""
 from __future__ import annotations
 
+import copy
+import operator
 from collections import namedtuple
+from dataclasses import dataclass
 
+from clnn.nn import Module
+
+from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node
 
 Match = namedtuple("Match", "anchor nodes_map")
 
 
-def _same(pattern, node, found):
-    """Whether ``node`` and what it uses look like ``pattern``; fills ``found``: pattern node -> node."""
-    if pattern in found:
-        return found[pattern] is node
-    if pattern.op == "placeholder":
-        found[pattern] = node
-        return True
-    if not isinstance(node, Node) or node.op != pattern.op or node.target != pattern.target:
-        return False
-    if len(node.args) != len(pattern.args) or set(node.kwargs) != set(pattern.kwargs):
-        return False
-    found[pattern] = node
-    pairs = [*zip(pattern.args, node.args), *((v, node.kwargs[k]) for k, v in pattern.kwargs.items())]
-    return all(_alike(p, n, found) for p, n in pairs)
+@dataclass
+class ReplacedPatterns:
+    """A place that was replaced: the pattern's node from which it was found, what stood for the pattern's nodes, and the nodes that came."""
 
-
-def _alike(pattern, value, found):
-    if isinstance(pattern, Node):
-        return _same(pattern, value, found)
-    if isinstance(pattern, (list, tuple)):
-        return isinstance(value, (list, tuple)) and len(pattern) == len(value) and all(_alike(p, v, found) for p, v in zip(pattern, value))
-    return type(pattern) is type(value) and pattern == value
+    anchor: Node
+    nodes_map: dict
+    replacements: list
 
 
 def replace_pattern(gm, pattern, replacement):
@@ -38,7 +29,7 @@ def replace_pattern(gm, pattern, replacement):
 
     Args:
         gm: a :class:`GraphModule`; it is changed and compiled anew.
-        pattern, replacement: functions or modules of the same arguments, which match anything. Values inside a match must not be used outside.
+        pattern, replacement: functions, modules or graphs of the same arguments, which match anything. Values inside a match must not be used outside.
 
     Example::
 
@@ -48,38 +39,89 @@ def replace_pattern(gm, pattern, replacement):
         >>> traced(clnn.zeros(1))
         tensor([1.])
     """
-    from ._symbolic_trace import Tracer
-    graphs = [f.graph if isinstance(f, GraphModule) else Tracer().trace(f) for f in (pattern, replacement)]
-    wanted = graphs[0].output_node().args[0]
-    if not isinstance(wanted, Node):
-        raise RuntimeError("replace_pattern: the pattern returns one value")
-    matches, taken = [], set()
-    for node in gm.graph.nodes:
-        found = {}
-        if not _same(wanted, node, found):
-            continue
-        inner = {n for p, n in found.items() if p.op != "placeholder"}
-        if inner & taken or any(u not in inner for n in inner if n is not node for u in n.users):
-            continue
-        taken |= inner
-        matches.append(Match(node, found))
-    inputs = [n for n in graphs[0].nodes if n.op == "placeholder"]
+    return [Match(m.anchor, m.nodes_map) for m in replace_pattern_with_filters(gm, pattern, replacement)]
+
+
+def replace_pattern_with_filters(gm, pattern, replacement=None, match_filters=None, ignore_literals=False, replacement_callback=None, node_name_match=""):
+    """As :func:`replace_pattern`, where all of ``match_filters`` agree; each is asked with ``(match, graph, graph of the pattern)``.
+
+    Args:
+        ignore_literals: numbers and the like in the pattern match all others.
+        replacement_callback: gives the graph to put there, asked like a filter; in place of ``replacement``.
+        node_name_match: a node with this in its name is a match for the pattern's last.
+    """
+    from .passes.utils.matcher_utils import SubgraphMatcher
+    wanted, graph = _graph(pattern), gm.graph
+    matches = [m for m in SubgraphMatcher(wanted, ignore_literals=ignore_literals).match(graph, node_name_match=node_name_match)
+               if all(ask(m, graph, wanted) for ask in match_filters or ())]
+    if replacement is None and replacement_callback is None:
+        raise AssertionError("Must provide either a replacement GraphModule or a replacement callback")
+    common = None if replacement is None else _graph(replacement)
+    replaced, done = {}, []
     for match in matches:
-        _replace(gm.graph, match, inputs, graphs[1])
+        new = common if replacement_callback is None else replacement_callback(match, graph, wanted)
+        done.append(_replace(graph, match, wanted, new, replaced))
     gm.recompile()
-    return matches
+    if isinstance(replacement, Module):
+        _take_members(gm, replacement)
+    return done
 
 
-def _replace(graph, match, inputs, replacement):
-    values = {new: match.nodes_map.get(old) for old, new in zip(inputs, (n for n in replacement.nodes if n.op == "placeholder"))}
-    with graph.inserting_before(min(match.anchor.users, default=match.anchor)):
-        result = graph.graph_copy(replacement, values)
-    if not isinstance(result, Node):
-        raise RuntimeError("replace_pattern: the replacement returns one value")
-    match.anchor.replace_all_uses_with(result)
-    for node in reversed(graph.nodes):
-        if node in match.nodes_map.values() and not node.users and node.op != "placeholder":
-            graph.erase_node(node)
+def _graph(program):
+    from ._symbolic_trace import symbolic_trace
+    return program if isinstance(program, Graph) else program.graph if isinstance(program, GraphModule) else symbolic_trace(program).graph
 
 
-__all__ = ["Match", "replace_pattern"]
+def _replace(graph, match, wanted, new, replaced):
+    """Put ``new`` in the place of ``match``; ``replaced`` leads from nodes that earlier matches took away to those that came for them."""
+    inputs = [n for n in new.nodes if n.op == "placeholder"]
+    if len(match.placeholder_nodes) != len(inputs):
+        raise AssertionError(f"Placeholder count mismatch: {len(match.placeholder_nodes)} vs {len(inputs)}")
+    for place, node in match.nodes_map.items():
+        if place.op == "placeholder" and isinstance(node, Node):
+            match.nodes_map[place] = replaced.get(node, node)
+    match.placeholder_nodes = [replaced.get(n, n) if isinstance(n, Node) else n for n in match.placeholder_nodes]
+    values = dict(zip(inputs, match.placeholder_nodes))
+    users = {u for n in match.returning_nodes for u in n.users}
+    nodes = list(graph.nodes)
+    first = next((n for n in nodes if n in users), None) if users else nodes[max(nodes.index(n) for n in match.returning_nodes) + 1]
+    with graph.inserting_before(first):
+        results = graph.graph_copy(new, values)
+    results = (results,) if isinstance(results, Node) else results
+    came = [n for n in values.values() if all(n is not p for p in match.placeholder_nodes)]
+    if len(match.returning_nodes) != len(results):
+        raise AssertionError(f"Returning nodes count mismatch: {len(match.returning_nodes)} vs {len(results)}")
+    for old, result in zip(match.returning_nodes, results):
+        old.replace_all_uses_with(result)
+        replaced[old] = result
+    for place in reversed(wanted.nodes):
+        if place.op not in ("placeholder", "output"):
+            graph.erase_node(match.nodes_map[place])
+    return ReplacedPatterns(match.anchors[0], match.nodes_map, came)
+
+
+def _take_members(gm, replacement):
+    """Give ``gm`` copies of the modules and tensors that came into its graph with ``replacement``."""
+    gm.delete_all_unused_submodules()
+    for node in gm.graph.nodes:
+        if node.op not in ("call_module", "get_attr"):
+            continue
+        owner, get = node.target.rpartition(".")[::2], operator.attrgetter(node.target)
+        try:
+            get(gm)
+            continue
+        except AttributeError:
+            pass
+        try:
+            member = copy.deepcopy(get(replacement))
+        except AttributeError:
+            raise RuntimeError('Attempted to create a "', node.op, '" node during subgraph rewriting with target ', node.target, ", but the referenced attribute "
+                               "does not exist in the replacement GraphModule or the original GraphModule") from None
+        if isinstance(member, Module):
+            gm.add_submodule(node.target, member)
+        else:
+            setattr(gm.get_submodule(owner[0]), owner[1], member)
+    gm.graph.lint()
+
+
+__all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]

@@ -44,8 +44,21 @@ def wraps(source: dt.dtype, target: dt.dtype) -> bool:
     return target in _NARROW and source is not target and not (source.itemsize < target.itemsize and source.is_signed <= target.is_signed)
 
 
-def number(k: int, compute: dt.dtype) -> str:
+def taken(value: str, source: dt.dtype, compute: dt.dtype, expr: Expr, one=False) -> str:
+    """C text of ``value`` of dtype ``source`` as an operand; ``one``: it is a single element. What is not rounded here PyTorch leaves in float, too."""
+    return convert(value, source, compute) if not is_rounded(source, compute, expr, one) else f"{compute.round_trip}((float)({convert(value, source, compute)}))"
+
+
+def is_rounded(source, compute, expr, one) -> bool:
+    """Whether an operand of another dtype becomes an element of a compute dtype of 16 bits before anything is computed."""
+    return bool(compute.round_trip) and source is not compute and source.itemsize > 1 and expr.name != "cast" and (
+        expr.elements or source.category == dt.INT and not one)
+
+
+def number(k: int, compute: dt.dtype, expr: Expr) -> str:
     """C text of scalar ``k`` as an operand."""
+    if compute.round_trip and expr.elements:
+        return f"{compute.round_trip}((float)s{k})"
     return as_stored(f"s{k}", compute, compute) if compute in _NARROW else f"(({compute.acc})s{k})"
 
 
@@ -150,13 +163,13 @@ def values(program: Program, index: str, leaf_index, own: frozenset, indent: str
         names = []
         for at, o in enumerate(operands):
             if o >= 0:
-                names.append(convert(f"v{o}", types[o], compute))
+                names.append(taken(f"v{o}", types[o], compute, expr))
             elif o % 2:                                     # odd: a leaf, even: a scalar
                 k = -(o + 1) // 2
-                names.append(convert(f"l{k}", dt.ALL[program.leaves[k][0]], compute))
+                names.append(taken(f"l{k}", dt.ALL[program.leaves[k][0]], compute, expr, not program.leaves[k][1].strip("0")))
             else:
                 k = -o // 2 - 1
-                names.append(f"s{k}" if at in expr.longs else number(k, compute) if compute.category != dt.BOOL else f"(s{k} != 0)")
+                names.append(f"s{k}" if at in expr.longs else number(k, compute, expr) if compute.category != dt.BOOL else f"(s{k} != 0)")
         text = expression(expr, compute, names, own, texts.get(n) if texts else None)
         if expr.uses_index:
             text = re.sub(r"\bIDX\b", f"({index})", text)

@@ -61,10 +61,11 @@ _CATEGORIES = {dt.BOOL: "bool", dt.INT: "int", dt.FLOAT: "float"}
 class Expr:
     """A scalar C expression over named operands, by category of the compute dtype; one object per operator.
 
-    ``complex`` is the expression for complex compute dtypes, None where there is none.
+    ``complex`` is the expression for complex compute dtypes, None where there is none. ``elements`` says that numbers, and single elements of other dtypes,
+    are rounded to a compute dtype of 16 bits, as a tensor of them would be.
     """
 
-    __slots__ = ("index", "name", "names", "text", "checked", "failing", "failure", "uses_index", "longs", "complex")
+    __slots__ = ("index", "name", "names", "text", "checked", "failing", "failure", "uses_index", "longs", "complex", "elements")
     all: list["Expr"] = []
 
     def __init__(self, name, names, text, checked=None, longs=(), failure=None, complex=None):
@@ -73,7 +74,7 @@ class Expr:
                                  if checked and (checked[name] if isinstance(checked, dict) else checked) != "0")
         self.failure = failure                                    # (exception, message) when the test `checked` is true
         self.longs = frozenset(names.index(n) for n in longs)     # operands that stay 64-bit integers whatever the compute dtype
-        self.uses_index = "IDX" in str(text)
+        self.uses_index, self.elements = "IDX" in str(text), False
         self.index = len(Expr.all)
         Expr.all.append(self)
 

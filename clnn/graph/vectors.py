@@ -145,15 +145,15 @@ def _stored(value, compute, target, width):
     return f"({value})" if compute.acc == target.acc else f"convert_{target.acc}{width}({value})"
 
 
-def _operand(program, o, types, compute, width):
-    if o >= 0:
-        return _convert(f"v{o}", types[o], compute, width)
-    if o % 2:
+def _operand(program, o, types, compute, width, expr):
+    if o >= 0 or o % 2:
         k = -(o + 1) // 2
-        return _convert(f"l{k}", dt.ALL[program.leaves[k][0]], compute, width)
+        name, source, one = (f"v{o}", types[o], False) if o >= 0 else (f"l{k}", dt.ALL[program.leaves[k][0]], not program.leaves[k][1].strip("0"))
+        text = _convert(name, source, compute, width)
+        return f"clnn_round_{compute.name}_{width}({text})" if codegen.is_rounded(source, compute, expr, one) else text
     if compute.category == dt.BOOL:
         raise _Scalar
-    return f"(({compute.acc}{width})({codegen.number(-o // 2 - 1, compute)}))"
+    return f"(({compute.acc}{width})({codegen.number(-o // 2 - 1, compute, expr)}))"
 
 
 def _instruction(program, n, types, own, width, part):
@@ -178,7 +178,7 @@ def _instruction(program, n, types, own, width, part):
         kind = choices.kind(text, expr.names, _FUNCTIONS)
     if kind is None or (kind == choices.MASK) != (out.category == dt.BOOL and compute.category != dt.BOOL):
         raise _Scalar
-    names = [f"s{-o // 2 - 1}" if at in expr.longs else _operand(program, o, types, compute, width) for at, o in enumerate(operands)]
+    names = [f"s{-o // 2 - 1}" if at in expr.longs else _operand(program, o, types, compute, width, expr) for at, o in enumerate(operands)]
     bits = compute.category == out.category == dt.BOOL and _BITS.fullmatch(text)
     text = codegen.expression(expr, compute, names, own, text)
     if bits:

@@ -5,7 +5,7 @@ from math import prod as _prod
 
 from ..core.public import name_functions as _name_functions
 from ..core.warn import warn as _warn
-from .._tensor.override import copied as _copied, twin_codes as _twin_codes
+from .._tensor.override import apart as _apart, copied as _copied, twin_codes as _twin_codes
 from ..graph.op import REGISTRY
 from .. import ops as _ops
 from ..ops import dropout as _dropout
@@ -69,9 +69,8 @@ globals().update(_IN_PLACE)
 
 def _twin(fn):
     """The same function as an object of its own: a graph tells ``F.relu`` from ``clnn.relu``."""
-    twin = _copied(fn)
-    twin.__code__ = fn.__code__.replace()                       # its own: some take fewer arguments here (see worded)
-    _twin_codes[id(twin.__code__)] = twin.__code__
+    twin = _apart(_copied(fn))
+    _twin_codes[id(twin.__code__)] = twin.__code__              # some take fewer arguments here (see worded)
     twin.__module__, twin.__qualname__ = __name__, fn.__name__
     return twin
 

@@ -11,6 +11,7 @@ from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import broadcast
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
+from .._tensor.multi import as_element
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
 from .._tensor.underived import UNDERIVED, underived
@@ -72,14 +73,14 @@ def _scaled(fn, name, input, other, alpha):
     """``fn``, one of the two above, of tensors of one float dtype and a number; None of others."""
     if isinstance(alpha, bool) and _common((input, other)) is not dt.bool_:
         raise RuntimeError("Boolean alpha only supported for Boolean results.")
-    if not (alpha.__class__ in (float, int) and isinstance(input, Tensor) and isinstance(other, Tensor)
+    if not (isinstance(alpha, (float, int)) and isinstance(input, Tensor) and isinstance(other, Tensor)
             and input.dtype is other.dtype and input.dtype in dt.FLOATS):
         return None
     check_fits(alpha, input.dtype)
     if input.shape != other.shape:
         broadcast(name, input, other)                           # which names the operator where they do not fit
     if input.dtype.itemsize == 2:
-        alpha = float(input.dtype.np.type(alpha))               # PyTorch has it as an element
+        alpha = as_element(alpha, input.dtype)                  # as which PyTorch has it
     return fn(input, other, alpha)
 
 
@@ -204,6 +205,9 @@ _square = elementwise("_square", "input", "input * input", complex="c_mul(input,
                       vjp=dict(input=lambda g, input: g * (2 * (_itself(input) if state.grad else input))))
 _cube = elementwise("_cube", "input", "input * input * input", complex="c_cube(input)", method=False, inplace=False,
                     vjp=dict(input=lambda g, input: g * (3 * _square(input))))
+# PyTorch multiplies in bfloat16 one factor after the other
+_cube_stepwise = elementwise("_cube_stepwise", "input", "round_bfloat16(input * input) * input", method=False, inplace=False, dtypes=(dt.bfloat16,),
+                             vjp=dict(input=lambda g, input: g * (3 * _square(input))))
 # Unlike the functions of these names they keep their operand for the gradient: programs overwrite the result, as in x.pow_(-0.5).masked_fill_(...).
 _root = elementwise("_pow_root", "input", "sqrt(input)", complex="c_sqrt(input)", result="float", method=False, inplace=False,
                     vjp=dict(input=lambda g, input: g * (0.5 * input.rsqrt())))
@@ -211,7 +215,7 @@ _inverse_root = elementwise("_pow_inverse_root", "input", "1.0f / sqrt(input)", 
                             vjp=dict(input=lambda g, input: g * (-0.5 * input.rsqrt() / input)))
 _inverse = elementwise("_pow_inverse", "input", "1.0f / input", complex="c_reciprocal(input)", result="float", method=False, inplace=False,
                        vjp=dict(input=lambda g, input: g * -(input * input).reciprocal()))
-for _f in (_pow, _constant, _itself, _square, _cube, _root, _inverse_root, _inverse):
+for _f in (_pow, _constant, _itself, _square, _cube, _cube_stepwise, _root, _inverse_root, _inverse):
     _f.op.grad_name = "PowBackward0"
 
 
@@ -229,7 +233,7 @@ def pow(input, exponent):
         if exponent == 2 and (type(exponent) is int or input.dtype.differentiable):
             return _square(input)
         if exponent == 3 and (type(exponent) is int or input.dtype.differentiable):
-            return _cube(input)
+            return _cube(input) if input.dtype is not dt.bfloat16 else _cube_stepwise(input)
         if input.dtype.differentiable:
             if exponent == 0 and state.grad and input.requires_grad:
                 return _constant(input)
@@ -276,7 +280,7 @@ _addcmul.op.grad_name, _addcdiv.op.grad_name = "AddcmulBackward0", "AddcdivBackw
 def _of_one_dtype(fn, name, value, *operands):
     """``fn``, one of the two above, of tensors of one float dtype and a number; None of others."""
     row = operands[0].dtype
-    if value.__class__ not in (float, int) or row not in dt.FLOATS or any([not isinstance(t, Tensor) or t.dtype is not row for t in operands]):
+    if not isinstance(value, (float, int)) or value.__class__ is bool or row not in dt.FLOATS or any([not isinstance(t, Tensor) or t.dtype is not row for t in operands]):
         return None
     if any([t.shape != operands[0].shape for t in operands]):
         broadcast(name, *operands)                              # which names the operator where they do not fit
@@ -485,3 +489,6 @@ bitwise_left_shift = _bitwise("bitwise_left_shift", "<<", np.left_shift, f"({_TO
 bitwise_right_shift = _bitwise("bitwise_right_shift", ">>", np.right_shift, f"(input {{}} ({_TOO_FAR} ? (ACC)(8 * sizeof(ACC) - 1) : other))")
 bitwise_not = elementwise("bitwise_not", "input", dict(bool="(1 - input)", int="~input", float="input"), result=_integral, dtypes=INTEGRAL,
                           numpy=np.bitwise_not)
+
+for _fn in (_add, _sub, remainder, fmod, eq, ne, lt, le, gt, ge, maximum, minimum, fmax, fmin):
+    _fn.op.expr.elements = True                                 # PyTorch multiplies and divides by a number in float, but adds and compares it as an element

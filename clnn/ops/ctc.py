@@ -122,6 +122,9 @@ def ctc_loss(log_probs, targets, input_lengths, target_lengths, blank=0, reducti
         raise RuntimeError(f"Expected tensor to have size at least {max(known_out)} at dimension 1, but got size {labels.shape[1]} for argument "
                            "#2 'targets' (while checking arguments for ctc_loss_allocate_outputs)")
     if labels.ndim == 2:
+        if labels.shape[0] != n:
+            raise RuntimeError(f"Expected tensor to have size {n} at dimension 0, but got size {labels.shape[0]} for argument #2 'targets' (while checking "
+                               "arguments for ctc_loss_allocate_outputs)")
         longest, starts = labels.shape[1], tensor(np.arange(n, dtype=np.int64) * labels.shape[1], device=device)
     else:
         known_out = t_out.tolist() if known_out is None else known_out

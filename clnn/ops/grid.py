@@ -173,6 +173,16 @@ def _told_corners(align_corners):
              "behavior is desired. See the documentation of grid_sample for details.")
 
 
+def _check_sizes(input, grid):
+    sizes = f"but got input with sizes {list(input.shape)} and grid with sizes {list(grid.shape)}"
+    if input.shape[:1] != grid.shape[:1]:
+        raise RuntimeError(f"grid_sampler(): expected grid and input to have same batch size, {sizes}")
+    if input.ndim > 2 and grid.shape[-1] != input.ndim - 2:
+        raise RuntimeError(f"grid_sampler(): expected grid to have size {input.ndim - 2} in last dimension, but got grid with sizes {list(grid.shape)}")
+    if input.ndim in (4, 5) and grid.ndim != input.ndim:
+        raise RuntimeError(f"grid_sampler(): expected {input.ndim}D input and grid with same number of dimensions, {sizes}")
+
+
 @composite("grid_sample", splice=True, repeat="ready small", method=False, torch="nn.functional.grid_sample", samples=_grid_samples, dtypes=dt.FLOATS)
 def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
     """``input`` read at the points of ``grid``, whose coordinates run from -1 to 1 over the image.
@@ -197,13 +207,15 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
         raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has {spoken(input.dtype)} and grid has {spoken(grid.dtype)}")
     if not input.dtype.is_floating_point:
         raise NotImplementedError(f'"grid_sampler" not implemented for \'{type_name(input.dtype)}\'; it takes float tensors')
+    _check_sizes(input, grid)
     rank = input.ndim - 2
     if rank not in (2, 3) or grid.ndim != input.ndim or grid.shape[0] != input.shape[0] or grid.shape[-1] != rank:
         raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions and batch size, and the grid's last "
                            f"dimension to be the number of spatial ones, but got input with sizes {list(input.shape)} and grid with sizes "
                            f"{list(grid.shape)}")
     if 0 in input.shape[2:]:
-        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(input.shape)}")
+        raise RuntimeError(f"grid_sampler(): expected input to have non-empty spatial dimensions, but input has sizes {list(input.shape)} with "
+                           f"dimension {2 + list(input.shape[2:]).index(0)} being empty")
     if mode == "bicubic" and rank == 3:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     return _grid_sample(input, grid, mode, padding_mode, bool(align_corners))
@@ -231,7 +243,7 @@ def affine_grid(theta, size, align_corners=None):
                                   f"{tuple(size)}.")
     if theta.ndim != 3 or theta.shape[-2] != rank or theta.shape[-1] != rank + 1:
         raise ValueError(f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {tuple(size)}. Got "
-                         f"{tuple(theta.shape)}.")
+                         f"{theta.shape}.")
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
     shape = tuple(int(s) for s in size[2:])

@@ -39,7 +39,7 @@ def _geometry(input):
     return outer * inner, n, inner
 
 
-def _reduced(part, used, reduction, dtype):
+def _reduced(part, used, reduction, dtype, weighted=False):
     """(loss, total weight) from the values per position."""
     device = part._storage.device
     if part._numel > _SINGLE or part._numel == 0:
@@ -47,6 +47,10 @@ def _reduced(part, used, reduction, dtype):
         loss = part.sum()
         return (loss / total if reduction == "mean" else loss).to(dtype), total
     out, total = empty((), dtype, device), empty((), part.dtype, device)
+    if dtype.round_trip and device.is_cpu:
+        params = dict(T=dtype, MEAN=int(reduction == "mean"), WEIGHT=int(weighted))
+        run(device, "loss/steps", params, (1,), (1,), part, used, out, total, part._numel)
+        return out, total
     form, lanes = "loop" if device.loops else "group", 64 if device.is_cpu or part._numel < 1024 else largest(device)
     gs, ls = ((1,), (1,)) if form == "loop" else ((lanes,), (lanes,))
     run(device, "loss/finish", dict(T=dtype, FORM=form, LANES=lanes, MEAN=int(reduction == "mean")), gs, ls, part, used, out, total, part._numel, 1)
@@ -141,7 +145,7 @@ def _nll(input, target, weight, ignore_index, reduction):
             _code(device))
     if reduction == "none":
         return part.to(input.dtype), None
-    return _reduced(part, used, reduction, input.dtype)
+    return _reduced(part, used, reduction, input.dtype, weight is not None)
 
 
 _nll.op.grad_name = "NllLossBackward0"
@@ -265,7 +269,8 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     target = _check_classes("cross_entropy", input, target, weight)
     if weight is not None:
         constant(_NLL[input.ndim > 2], "weight", weight)
-    return _cross_entropy(input, target, weight if weight is None else weight.contiguous(), int(ignore_index),
+    in_steps = input.dtype.round_trip and input._storage.device.is_cpu             # each of which rounds, as PyTorch's do
+    return (_ce_decomposed if in_steps else _cross_entropy)(input, target, weight if weight is None else weight.contiguous(), int(ignore_index),
                           float(label_smoothing), reduction)
 
 

@@ -435,6 +435,16 @@ def _scatter_fold(input, dim, index, src, op, before=None):
 _scatter_fold.op.grad_name = "ScatterReduceBackward0"
 
 
+def _check_cover(input, dim, index, src):
+    """RuntimeError where ``index`` reaches beyond ``input`` or ``src``."""
+    sizes = index.shape
+    over = any([d != dim and n > m for d, (n, m) in enumerate(zip(sizes, input.shape))])
+    given = isinstance(src, Tensor)
+    if len(sizes) == len(input.shape) and (over or given and len(sizes) == len(src.shape) and any([n > m for n, m in zip(sizes, src.shape)])):
+        raise RuntimeError(f"Expected index {list(sizes)} to be no larger than self {list(input.shape)} apart from dimension {dim}"
+                           + (f" and to be no larger size than src {list(src.shape)}" if given else ""))
+
+
 def _elements(name, input, dim, index, src, op, before=None):
     """The part of ``input`` and ``src`` that ``index`` covers goes through the kernel; the rest of ``input`` stays."""
     check_index(name, index)
@@ -450,6 +460,7 @@ def _elements(name, input, dim, index, src, op, before=None):
     d = wrap_dim(dim, len(input.shape))
     if index._numel == 0:
         return input.clone().reshape(shape)
+    _check_cover(input, d, index, src)
     part = fit(name, input, d, index)
     if isinstance(src, Tensor):
         src = fit(name, src, -1, index, "src")

@@ -16,6 +16,8 @@ from .fourier import fft_c2c, fft_c2r, fft_r2c
 from .padding import constant_pad
 from .selection import cast
 
+_OWN_WINDOW = "To suppress this warning and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
+
 
 def _window(name, x, n_fft, win_length, window):
     """The window in the middle of ``n_fft`` values; ones where none was given."""
@@ -78,11 +80,11 @@ def stft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tru
             raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further require that return_complex=True in a "
                                "future PyTorch release.")
         return_complex = True
+    if window is None:
+        warn("A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other windows such as torch.hann_window "
+             "or torch.hamming_window are recommended to reduce spectral leakage." + _OWN_WINDOW)
     if not return_complex:
         warn("stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors for all inputs.")
-    if window is None:
-        warn("A window was not provided. A rectangular window will be applied, which is known to cause spectral leakage. Other windows such as "
-             "torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.")
     if len(input.shape) not in (1, 2):
         raise RuntimeError(f"stft: expected a 1D or 2D tensor, but got {len(input.shape)}D")
     x = input if len(input.shape) == 2 else input.unsqueeze(0)
@@ -137,6 +139,9 @@ def istft(input, n_fft, hop_length=None, win_length=None, window=None, center=Tr
         >>> bool(clnn.allclose(clnn.istft(clnn.stft(x, 8, window=w, return_complex=True), 8, window=w), x, atol=1e-4))
         True
     """
+    if window is None:
+        warn("A window was not provided. A rectangular window will be applied.Please provide the same window used by stft to make the inversion lossless."
+             + _OWN_WINDOW)
     if not input.dtype.is_complex:
         raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with return_complex=True.")
     if len(input.shape) not in (2, 3):

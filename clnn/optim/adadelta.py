@@ -1,18 +1,19 @@
 """Adadelta."""
 
 from clnn.optim._functional import functional
+from clnn.optim._moments import plus, plus_product
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper
 
 
-def adadelta_rule(p, g, square, delta, *, lr, rho, gain, eps, weight_decay, maximize, decay):
+def adadelta_rule(p, g, square, delta, *, down, rho, gain, eps, weight_decay, maximize, decay):
     """One step."""
     if maximize:
         g = -g
     if decay:
-        g = g + p * weight_decay
-    square = square * rho + g * g * gain
+        g = plus(g, p, weight_decay)
+    square = plus_product(square * rho, g, g, gain)
     move = (delta + eps).sqrt() / (square + eps).sqrt() * g
-    return p - move * lr, square, delta * rho + move * move * gain
+    return plus(p, move, down), square, plus_product(delta * rho, move, move, gain)
 
 
 class Adadelta(RuleOptimizer):
@@ -52,7 +53,7 @@ class Adadelta(RuleOptimizer):
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""
         decay, rho = hyper(group["weight_decay"]), group["rho"]
-        scalars = dict(lr=hyper(group["lr"]), rho=rho, gain=1 - rho, eps=group["eps"], weight_decay=decay)
+        scalars = dict(down=-hyper(group["lr"]), rho=rho, gain=1 - rho, eps=group["eps"], weight_decay=decay)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step + 1)
 
 

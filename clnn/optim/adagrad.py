@@ -2,18 +2,19 @@
 
 from clnn.optim._counters import advance, count_of
 from clnn.optim._functional import functional
+from clnn.optim._moments import plus, plus_product, plus_quotient
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, hyper, number
 from clnn.optim._sparse import add_rows, rows_at
 
 
-def adagrad_rule(p, g, total, *, step_size, eps, weight_decay, maximize, decay):
+def adagrad_rule(p, g, total, *, down, eps, weight_decay, maximize, decay):
     """One step."""
     if maximize:
         g = -g
     if decay:
-        g = g + p * weight_decay
-    total = total + g * g
-    return p - g / (total.sqrt() + eps) * step_size, total
+        g = plus(g, p, weight_decay)
+    total = plus_product(total, g, g, 1)
+    return plus_quotient(p, g, total.sqrt() + eps, down), total
 
 
 class Adagrad(RuleOptimizer):
@@ -81,7 +82,7 @@ class Adagrad(RuleOptimizer):
         """The scalars and flags of step `step + 1`."""
         step += 1
         decay = hyper(group["weight_decay"])
-        scalars = dict(step_size=hyper(group["lr"]) / (1 + (step - 1) * group["lr_decay"]), eps=group["eps"], weight_decay=decay)
+        scalars = dict(down=-hyper(group["lr"]) / (1 + (step - 1) * group["lr_decay"]), eps=group["eps"], weight_decay=decay)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step)
 
 

@@ -1,17 +1,17 @@
 """Adam and its variant with decoupled weight decay."""
 
 from clnn.optim._functional import functional
-from clnn.optim._moments import decay_kind, moments
+from clnn.optim._moments import decay_kind, moments, plus_quotient
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_tensors, hyper
 
 
-def adam_rule(p, g, m, v, vmax=None, *, step_size, root_correction2, eps, **options):
+def adam_rule(p, g, m, v, vmax=None, *, down, root_correction2, eps, **options):
     """One step; `options` are those of `moments`."""
     p, g, m, v = moments(p, g, m, v, **options)
     if vmax is None:
-        return p - m / (v.sqrt() / root_correction2 + eps) * step_size, m, v
+        return plus_quotient(p, m, v.sqrt() / root_correction2 + eps, down), m, v
     vmax = vmax.maximum(v)
-    return p - m / (vmax.sqrt() / root_correction2 + eps) * step_size, m, v, vmax
+    return plus_quotient(p, m, vmax.sqrt() / root_correction2 + eps, down), m, v, vmax
 
 
 class Adam(RuleOptimizer):
@@ -68,7 +68,7 @@ class Adam(RuleOptimizer):
         step += 1
         lr, decay = hyper(group["lr"]), hyper(group["weight_decay"])
         beta1, beta2 = (hyper(b) for b in group["betas"])
-        scalars = dict(step_size=lr / (1 - beta1 ** step), shrink=1 - lr * decay, weight_decay=decay, gain1=1 - beta1, beta2=beta2,
+        scalars = dict(down=-lr / (1 - beta1 ** step), shrink=1 - lr * decay, weight_decay=decay, gain1=1 - beta1, beta2=beta2,
                        gain2=1 - beta2, root_correction2=(1 - beta2 ** step) ** 0.5, eps=group["eps"])
         return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay)), dict(step=step)
 

@@ -1,18 +1,19 @@
 """Adamax."""
 
 from clnn.optim._functional import functional
+from clnn.optim._moments import plus, plus_quotient, towards
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, hyper
 
 
-def adamax_rule(p, g, m, u, *, weight_decay, gain1, beta2, eps, step_size, maximize, decay):
+def adamax_rule(p, g, m, u, *, weight_decay, gain1, beta2, eps, down, maximize, decay):
     """One step."""
     if maximize:
         g = -g
     if decay:
-        g = g + p * weight_decay
-    m = m + (g - m) * gain1
+        g = plus(g, p, weight_decay)
+    m = towards(m, g, gain1)
     u = (u * beta2).maximum(g.abs() + eps)
-    return p - m / u * step_size, m, u
+    return plus_quotient(p, m, u, down), m, u
 
 
 class Adamax(RuleOptimizer):
@@ -54,7 +55,7 @@ class Adamax(RuleOptimizer):
         decay = hyper(group["weight_decay"])
         beta1, beta2 = (hyper(b) for b in group["betas"])
         scalars = dict(weight_decay=decay, gain1=1 - beta1, beta2=beta2, eps=group["eps"],
-                       step_size=hyper(group["lr"]) / (1 - beta1 ** step))
+                       down=-hyper(group["lr"]) / (1 - beta1 ** step))
         return scalars, dict(maximize=group["maximize"], decay=decay != 0), dict(step=step)
 
 

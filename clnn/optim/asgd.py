@@ -2,16 +2,17 @@
 
 from clnn.optim._counters import counter
 from clnn.optim._functional import functional
+from clnn.optim._moments import plus
 from clnn.optim._rule import RuleOptimizer, check_common, number
 
 
-def asgd_rule(p, g, ax, *, eta, shrink, weight_decay, mu, maximize, decay, average):
+def asgd_rule(p, g, ax, *, down, shrink, weight_decay, mu, maximize, decay, average):
     """One step; before averaging starts, the average is the parameter itself."""
     if maximize:
         g = -g
     if decay:
-        g = g + p * weight_decay
-    p = p * shrink - g * eta
+        g = plus(g, p, weight_decay)
+    p = plus(p * shrink, g, down)
     return p, ax + (p - ax) * mu if average else p
 
 
@@ -60,7 +61,7 @@ class ASGD(RuleOptimizer):
         """The scalars of step `step + 1`, and eta and mu of the one after it."""
         step += 1
         lr, lambd, decay = number(group["lr"]), group["lambd"], number(group["weight_decay"])
-        scalars = dict(eta=eta, shrink=1 - lambd * eta, weight_decay=decay, mu=mu)
+        scalars = dict(down=-eta, shrink=1 - lambd * eta, weight_decay=decay, mu=mu)
         flags = dict(maximize=group["maximize"], decay=decay != 0, average=mu != 1)
         return scalars, flags, dict(step=step, eta=lr / (1 + lambd * lr * step) ** group["alpha"], mu=1 / max(1.0, step - group["t0"]))
 

@@ -1,7 +1,7 @@
 """Adam with Nesterov momentum."""
 
 from clnn.optim._functional import functional
-from clnn.optim._moments import decay_kind, moments
+from clnn.optim._moments import decay_kind, moments, plus_quotient
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, check_option, hyper
 
 
@@ -9,7 +9,7 @@ def nadam_rule(p, g, m, v, *, correction2, eps, grad_step, mean_step, **options)
     """One step; the look-ahead is split into a part along the gradient and a part along its mean. `options` are those of `moments`."""
     p, g, m, v = moments(p, g, m, v, **options)
     denom = (v / correction2).sqrt() + eps
-    return p - g / denom * grad_step - m / denom * mean_step, m, v
+    return plus_quotient(plus_quotient(p, g, denom, grad_step), m, denom, mean_step), m, v
 
 
 class NAdam(RuleOptimizer):
@@ -59,8 +59,8 @@ class NAdam(RuleOptimizer):
         mu, mu_next = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         mu_product *= mu
         scalars = dict(weight_decay=decay, shrink=1 - lr * decay, gain1=1 - beta1, beta2=beta2, gain2=1 - beta2,
-                       correction2=1 - beta2 ** step, eps=group["eps"], grad_step=lr * (1 - mu) / (1 - mu_product),
-                       mean_step=lr * mu_next / (1 - mu_product * mu_next))
+                       correction2=1 - beta2 ** step, eps=group["eps"], grad_step=-lr * (1 - mu) / (1 - mu_product),
+                       mean_step=-lr * mu_next / (1 - mu_product * mu_next))
         return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay)), dict(step=step, mu_product=mu_product)
 
 

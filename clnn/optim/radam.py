@@ -5,12 +5,12 @@ from clnn.optim._moments import decay_kind, moments
 from clnn.optim._rule import RuleOptimizer, check_betas, check_common, hyper
 
 
-def radam_rule(p, g, m, v, *, eps, step_size, root, adaptive, **options):
+def radam_rule(p, g, m, v, *, eps, correction1, lr, root, rectify, adaptive, **options):
     """One step; without `adaptive` the second moment is still too uncertain to divide by. `options` are those of `moments`."""
     p, g, m, v = moments(p, g, m, v, **options)
-    move = m * step_size
+    move = m / correction1 * lr
     if adaptive:
-        move = move * (root / (v.sqrt() + eps))
+        move = move * (root / (v.sqrt() + eps)) * rectify
     return p - move, m, v
 
 
@@ -61,7 +61,7 @@ class RAdam(RuleOptimizer):
         adaptive = length > 5.0
         rectify = ((length - 4) * (length - 2) * limit / ((limit - 4) * (limit - 2) * length)) ** 0.5 if adaptive else 1.0
         scalars = dict(weight_decay=decay, shrink=1 - lr * decay, gain1=1 - beta1, beta2=beta2, gain2=1 - beta2, eps=group["eps"],
-                       step_size=lr * rectify / (1 - beta1 ** step), root=correction2 ** 0.5)
+                       correction1=1 - beta1 ** step, lr=lr, rectify=rectify, root=correction2 ** 0.5)
         return scalars, dict(maximize=group["maximize"], decay=decay_kind(group, decay), adaptive=adaptive), dict(step=step)
 
 

@@ -1,29 +1,33 @@
 """RMSprop."""
 
 from clnn.optim._functional import functional
+from clnn.optim._moments import plus, plus_product, plus_quotient, towards
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper
 
 
-def rmsprop_rule(p, g, square, *more, lr, alpha, gain, eps, weight_decay, momentum, maximize, decay, has_momentum, centered):
+def rmsprop_rule(p, g, square, *more, down, alpha, gain, eps, weight_decay, momentum, maximize, decay, has_momentum, centered):
     """One step; `more` holds the momentum buffer and the running mean, as far as they are used."""
     if maximize:
         g = -g
     if decay:
-        g = g + p * weight_decay
-    square = square * alpha + g * g * gain
+        g = plus(g, p, weight_decay)
+    square = plus_product(square * alpha, g, g, gain)
     out = [square]
     if centered:
-        mean = more[-1] + (g - more[-1]) * gain
-        root = (square - mean * mean).sqrt()
+        mean = towards(more[-1], g, gain)
+        root = plus_product(square, mean, mean, -1).sqrt()
     else:
         root = square.sqrt()
-    move = g / (root + eps)
+    root = root + eps
     if has_momentum:
-        move = more[0] * momentum + move
+        move = plus_quotient(more[0] * momentum, g, root, 1)
         out.append(move)
+        p = plus(p, move, down)
+    else:
+        p = plus_quotient(p, g, root, down)
     if centered:
         out.append(mean)
-    return p - move * lr, *out
+    return p, *out
 
 
 class RMSprop(RuleOptimizer):
@@ -65,7 +69,7 @@ class RMSprop(RuleOptimizer):
     def plan(self, group, fresh, step):
         """The scalars and flags of step `step + 1`."""
         decay, alpha = hyper(group["weight_decay"]), group["alpha"]
-        scalars = dict(lr=hyper(group["lr"]), alpha=alpha, gain=1 - alpha, eps=group["eps"], weight_decay=decay, momentum=group["momentum"])
+        scalars = dict(down=-hyper(group["lr"]), alpha=alpha, gain=1 - alpha, eps=group["eps"], weight_decay=decay, momentum=group["momentum"])
         flags = dict(maximize=group["maximize"], decay=decay != 0, has_momentum=group["momentum"] > 0, centered=group["centered"])
         return scalars, flags, dict(step=step + 1)
 

@@ -1,5 +1,6 @@
 """Resilient backpropagation."""
 
+from clnn._tensor.multi import as_element
 from clnn.optim._functional import functional
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, full_like, number
 
@@ -8,6 +9,8 @@ def rprop_rule(p, g, prev, size, *, eta_minus, eta_plus, size_min, size_max, max
     """One step: the step size grows while the gradient keeps its sign; where the sign flips, nothing moves this time."""
     if maximize:
         g = -g
+    if size.dtype.itemsize == 2:
+        eta_minus, eta_plus = as_element(eta_minus, size.dtype), as_element(eta_plus, size.dtype)
     agree = (g * prev).sign()
     grown, flipped = agree > 0, agree < 0
     size = size.where(~grown, size * eta_plus).where(~flipped, size * eta_minus).clamp(size_min, size_max)

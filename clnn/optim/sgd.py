@@ -1,20 +1,21 @@
 """Stochastic gradient descent."""
 
 from clnn.optim._functional import functional
+from clnn.optim._moments import plus
 from clnn.optim._rule import RuleOptimizer, check_common, check_option, hyper, number
 from clnn.optim._sparse import add_rows
 
 
-def sgd_rule(p, g, buf=None, *, lr, weight_decay, momentum, gain, maximize, decay, nesterov):
+def sgd_rule(p, g, buf=None, *, down, weight_decay, momentum, gain, maximize, decay, nesterov):
     """One step; `gain` is what a new gradient counts in the momentum buffer (1 in the very first step)."""
     if maximize:
         g = -g
     if decay:
-        g = g + p * weight_decay
+        g = plus(g, p, weight_decay)
     if buf is None:
-        return (p - g * lr,)
-    buf = buf * momentum + g * gain
-    return p - (g + buf * momentum if nesterov else buf) * lr, buf
+        return (plus(p, g, down),)
+    buf = plus(buf * momentum, g, gain)
+    return plus(p, plus(g, buf, momentum) if nesterov else buf, down), buf
 
 
 class SGD(RuleOptimizer):
@@ -81,7 +82,7 @@ class SGD(RuleOptimizer):
         """The scalars and flags of a step."""
         decay = hyper(group["weight_decay"])
         gain = 1.0 if fresh else 1.0 - group["dampening"]
-        scalars = dict(lr=hyper(group["lr"]), weight_decay=decay, momentum=group["momentum"], gain=gain)
+        scalars = dict(down=-hyper(group["lr"]), weight_decay=decay, momentum=group["momentum"], gain=gain)
         return scalars, dict(maximize=group["maximize"], decay=decay != 0, nesterov=group["nesterov"]), {}
 
 

@@ -191,7 +191,7 @@ ${group.fold(*team(FORM), ACC, name, init, combine, held(element("i"), ACC), n)}
 ## each_row: a value per row from others; in `text` a name with an underscore at its end is such a value and row_at the row's number. Rows that are
 ## worked on together get it at once unless it reads something.
 <%def name="each_row(FORM, ctype, name, text)">
-<% reads = re.search(r"row_at|[?\[]|load_|LC_", text) %>\
+<% reads = re.search(r"row_at|[?\[]|load_|LC_|\bround_", text) %>\
 % if FORM == "wide" and ctype in ("float", "double") and not reads:
     ${ctype} ${name}[${COLUMNS}] __attribute__((aligned(64)));
     for (int l = 0; l < width; l += ${width(ctype)})

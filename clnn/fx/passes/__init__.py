@@ -1,4 +1,4 @@
 """Walks over graphs."""
-from . import graph_drawer, operator_support, shape_prop, split_module, tools_common
+from . import graph_drawer, operator_support, shape_prop, split_module, tools_common, utils
 
-__all__ = ["graph_drawer", "operator_support", "shape_prop", "split_module", "tools_common"]
+__all__ = ["graph_drawer", "operator_support", "shape_prop", "split_module", "tools_common", "utils"]

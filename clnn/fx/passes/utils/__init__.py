@@ -1,0 +1,4 @@
+"""What passes over graphs share."""
+from . import matcher_utils
+
+__all__ = ["matcher_utils"]
