@@ -407,3 +407,20 @@ def masked_select(input, mask, *, out=None):
         return _deliver(_index(input, [mask]), out) if found is None else found
     shape = broadcast("masked_select", input, mask)
     return _deliver(_index(input.expand(shape).reshape(-1), [mask.expand(shape).reshape(-1)]), out)
+
+
+@composite("masked_scatter", repeat="ready small", complex=True, inplace=True, samples=lambda: [((_values(3, 4), _values(3, 4) > 0, _values(12)), {})],
+           numpy=lambda x, m, s: np.where(np.broadcast_to(m, x.shape), s.ravel()[np.maximum(np.cumsum(np.broadcast_to(m, x.shape)) - 1, 0)
+                                                                                 ].reshape(x.shape), x))
+def masked_scatter(input, mask, source):
+    """``input`` with the elements where ``mask`` is True replaced by those of ``source``, in order."""
+    if mask.dtype is not dt.bool_:
+        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + type_name(mask.dtype))
+    if source.dtype is not input.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got" + f"{type_name(input.dtype)} and {type_name(source.dtype)}")
+    from .searching import ranks
+    wide = mask if mask.shape == input.shape else mask.expand(broadcast("masked_scatter", input, mask))
+    rank, source = where(wide, ranks(wide) - 1, 0), source.reshape(-1)
+    if not source._numel:                                               # the place 0 that all others ask for has to be there; it is not enough for a mask
+        source, rank = source.new_zeros(1), rank + wide
+    return where(wide, _index_rows(source, rank, source.shape, 0, 1, False, "masked_scatter"), input).contiguous()

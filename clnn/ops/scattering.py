@@ -8,7 +8,7 @@ import numpy as np
 
 from .._tensor import formats
 from .._tensor.declare import composite, kernel
-from .._tensor.dispatch import broadcast, plain
+from .._tensor.dispatch import plain
 from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace, refuse_overlap, type_name
 from .._tensor.repeat import full_value, repeated
@@ -585,21 +585,3 @@ def _extreme(dtype, reduce):
         return reduce == "amin"
     info = np.iinfo(dtype.np)
     return int(info.min if reduce == "amax" else info.max)
-
-
-# -- masks ------------------------------------------------------------------------------------------------------------------------------
-@composite("masked_scatter", repeat="ready small", complex=True, inplace=True, samples=lambda: [((_values(3, 4), _values(3, 4) > 0, _values(12)), {})],
-           numpy=lambda x, m, s: np.where(np.broadcast_to(m, x.shape), s.ravel()[np.maximum(np.cumsum(np.broadcast_to(m, x.shape)) - 1, 0)
-                                                                                 ].reshape(x.shape), x))
-def masked_scatter(input, mask, source):
-    """``input`` with the elements where ``mask`` is True replaced by those of ``source``, in order."""
-    if mask.dtype is not dt.bool_:
-        raise RuntimeError("masked_scatter_ only supports boolean masks, but got mask with dtype " + type_name(mask.dtype))
-    if source.dtype is not input.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got" + f"{type_name(input.dtype)} and {type_name(source.dtype)}")
-    from .searching import ranks
-    wide = mask if mask.shape == input.shape else mask.expand(broadcast("masked_scatter", input, mask))
-    rank, source = where(wide, ranks(wide) - 1, 0), source.reshape(-1)
-    if not source._numel:                                               # the place 0 that all others ask for has to be there; it is not enough for a mask
-        source, rank = source.new_zeros(1), rank + wide
-    return where(wide, _index_rows(source, rank, source.shape, 0, 1, False, "masked_scatter"), input).contiguous()
