@@ -397,8 +397,8 @@ class Prepared:
         like, self.like = self.like, None
         if like is None or like.shared is not None or not self.direct:
             return
-        plain = not self.constants and self.sizes[1] == self.where[1] and not self.checked
-        like.shared = plain and _way(device, self.kernel, self.sizes, len(self.args)) or False
+        plain = self.sizes[1] == self.where[1] and all([c is None or c is device.checked_buffer for _, c in self.constants])
+        like.checked, like.shared = self.checked, plain and _way(device, self.kernel, self.sizes, len(self.args)) or False
 
     def _plainly(self, device, buffers, numbers):
         """Launch as others do; once the driver took it, the way of :meth:`run` is open."""

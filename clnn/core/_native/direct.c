@@ -337,11 +337,11 @@ int run_anew(PyObject *direct, PyObject *where, PyObject *args, PyObject *picked
     Direct *d = (Direct *)direct;
     int known = PyList_Check(args) && PyList_GET_SIZE(args) == d->n ? set_sizes(d, where) : 0;
     for (Py_ssize_t i = 0; known > 0 && i < d->n; i++) {
-        PyObject *arg = PyList_GET_ITEM(args, i);
-        if (!PyFloat_CheckExact(arg) && !PyLong_CheckExact(arg) && !PyBytes_CheckExact(arg))
-            continue;                                       /* one that varies */
-        PyObject *place = PyLong_FromSsize_t(i);
-        known = place == NULL || set_number(d, place, arg) ? -1 : 1;
+        PyObject *arg = PyList_GET_ITEM(args, i), *place = Py_IS_TYPE(arg, &PyBaseObject_Type) ? NULL : PyLong_FromSsize_t(i);
+        if (place == NULL && !PyErr_Occurred())
+            continue;                                       /* one that varies: launch.BUFFER, launch.NUMBER */
+        int plain = PyFloat_CheckExact(arg) || PyLong_CheckExact(arg) || PyBytes_CheckExact(arg);
+        known = place == NULL ? -1 : !plain ? set_buffer(d, place, arg) : set_number(d, place, arg) ? -1 : 1;
         Py_XDECREF(place);
     }
     if (known <= 0)

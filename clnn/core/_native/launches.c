@@ -253,6 +253,14 @@ static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObjec
     return event;
 }
 
+/* Raise at once what a launch reported. */
+static int look(PyObject *device, PyObject *state)
+{
+    PyObject *word = PyDict_GetItem(state, s_word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
+    Py_XDECREF(got);
+    return got == NULL ? -1 : 0;
+}
+
 /* Launch in the calling thread, where that is known to be short; the device's lock is held. ``side``: None without such a way. */
 static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
 {
@@ -267,12 +275,8 @@ static int launched_here(PyObject *prepared, PyObject *device, PyObject *state, 
     if (event == NULL && !PyErr_Occurred())
         return BUSY;
     Py_XDECREF(event);
-    if (event != NULL && AT(way, Prepared_checked) == Py_True) {                /* what it reported is raised at once */
-        PyObject *word = PyDict_GetItem(state, s_word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
-        Py_XDECREF(got);
-        if (got == NULL)
-            return -1;
-    }
+    if (event != NULL && AT(way, Prepared_checked) == Py_True && look(device, state))
+        return -1;
     return event == NULL ? -1 : HERE;
 }
 
@@ -291,7 +295,7 @@ static int are_small(PyObject *side, PyObject *picked)
 }
 
 /* The first launch of sizes that were never met, as others of its kernel go: most such sizes do not come back, and to open their own way takes longer than they do. */
-static int launched_anew(PyObject *prepared, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
+static int launched_anew(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers)
 {
     PyObject *like = AT(prepared, Prepared_like), *way = IS(like, Prepared) ? AT(like, Prepared_shared) : Py_None;
     if (side == Py_None || !Py_IS_TYPE(way, &Direct_made))
@@ -301,11 +305,14 @@ static int launched_anew(PyObject *prepared, PyObject *state, PyObject *side, Py
         done = is_free(state, side, AT(prepared, Prepared_kernel));
     if (done > 0) {
         double before = PyFloat_AsDouble(AT(like, Prepared_seconds)), seconds = before;
-        done = PyErr_Occurred() || PyDict_SetItem(state, s_peek, Py_None) ? -1
+        int checked = AT(like, Prepared_checked) == Py_True;
+        done = PyErr_Occurred() || PyDict_SetItem(state, s_peek, Py_None) || (checked && PyDict_SetItem(state, s_err_dirty, Py_True)) ? -1
             : run_anew(way, AT(prepared, Prepared_where), AT(prepared, Prepared_args), picked, AT(prepared, Prepared_numbers), numbers, &seconds);
         PyObject *now = done <= 0 || seconds == before ? NULL : PyFloat_FromDouble(seconds);
         if (now != NULL)
             change(like, Prepared_seconds, now);
+        if (done > 0 && checked && look(device, state))
+            done = -1;
     }
     change(prepared, Prepared_like, Py_NewRef(Py_None));
     return done < 0 ? -1 : done ? HERE : NOT_KNOWN;
@@ -370,7 +377,7 @@ static PyObject *run_here(PyObject *prepared, PyObject *const *args, Py_ssize_t 
         if (locked || !(done = held(lock, s_acquire))) {
             done = launched_here(prepared, args[0], state, side, args[1], numbers);
             if (done == NOT_KNOWN)
-                done = launched_anew(prepared, state, side, args[1], numbers);
+                done = launched_anew(prepared, args[0], state, side, args[1], numbers);
             if (done == NOT_KNOWN || done == BUSY)
                 done = launched_there(prepared, args[0], state, side, args[1], numbers, done == BUSY);
             if (!locked)
@@ -411,7 +418,7 @@ static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyO
 {
     int done = IS(prepared, Prepared) && PyDict_GetItem(state, s_waiting) == Py_False ? launched_here(prepared, device, state, side, picked, NULL) : 0;
     if (done == NOT_KNOWN && IS(prepared, Prepared) && PyDict_GetItem(state, s_waiting) == Py_False)
-        done = launched_anew(prepared, state, side, picked, NULL);
+        done = launched_anew(prepared, device, state, side, picked, NULL);
     if (done < 0 || done == HERE)
         return done < 0 ? -1 : 0;
     PyObject *args[] = {prepared, device, picked}, *got = IS(prepared, Prepared) ? run_prepared(prepared, args + 1, 2) : PyObject_VectorcallMethod(s_run, args, 3, NULL);
