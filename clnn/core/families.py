@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from operator import itemgetter
 
+from . import native
 from .shape import Size
 
 KEPT = 3                # times that a case is met, from which on what a variant says of it is kept
@@ -127,10 +128,14 @@ class Fixed(tuple):
 
 
 def split(key, deep=False):
-    """(the key without its numbers, these); ``deep``: also those of tuples within it."""
+    """(the key, a tuple, without its numbers, these); ``deep``: also those of tuples within it."""
     kind, numbers = [], []
     _split(key, kind, numbers, deep)
     return tuple(kind), numbers
+
+
+native.give(one_number=_ONE)
+split = native.form("split_key", split)
 
 
 def _split(key, kind, numbers, deep):

@@ -128,6 +128,7 @@ static PyMethodDef methods[] = {
     {"applied", (PyCFunction)(void (*)(void))applied, METH_FASTCALL, "inplace.applied"},
     {"fetched", (PyCFunction)(void (*)(void))fetched, METH_FASTCALL, "mirror.fetched"},
     {"sent", (PyCFunction)(void (*)(void))sent, METH_FASTCALL, "transfers.sent"},
+    {"split_key", (PyCFunction)(void (*)(void))split_key, METH_FASTCALL, "families.split"},
     {"moved", (PyCFunction)(void (*)(void))moved, METH_FASTCALL, "transfers.moved"},
     {"item", item, METH_O, "interop.item"},
     {"place", (PyCFunction)(void (*)(void))place, METH_FASTCALL, "indexing._place"},

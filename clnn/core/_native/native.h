@@ -57,7 +57,7 @@
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(whole_items) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
-    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(atoms) X(most_entries) X(entry) X(row_kind) \
+    X(float32) X(float64) X(int64) X(int32) X(bool) X(Unlike) X(one_number) X(atoms) X(most_entries) X(entry) X(row_kind) \
     X(gather) X(held) X(only_tensors) X(all) X(thin) X(free) X(thin_attributes) X(thin_missed) X(thin_tries) \
     X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at) X(Tensor__alias) X(address_of) X(enqueue) X(enqueue_at) \
     X(wrapped) X(read_numbers) X(reduce) X(unread) X(most_unread) X(read_some) \
@@ -232,6 +232,7 @@ PyObject *settled_buffer(PyObject *storage);
 PyObject *item(PyObject *module, PyObject *t);
 PyObject *fetched(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *split_key(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *moved(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* windows.c */
 int ready_windows(void);
