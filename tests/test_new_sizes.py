@@ -138,3 +138,17 @@ def test_the_first_places_of_a_stream():
         y.sum().backward()
         seen.append(y.detach().numpy())
     assert all([np.array_equal(a, seen[0]) for a in seen])
+
+
+def test_layers_of_other_widths_are_another_family():
+    """Parameters are no arguments of a run of layers: their sizes tell it from others, and do not vary."""
+    passes._known.clear()
+    told = []
+    for width in (5, 7, 9, 11):
+        net = nn.Sequential(nn.Linear(6, width), nn.ReLU(), nn.Linear(width, 3), nn.Tanh())
+        for n in range(12, 42):
+            net(values(n, 6)).square().mean().backward()
+            if n > 31:
+                template = getattr(net(values(n + 100, 6))._grad_fn, "template", None)
+                told.append(template is not None and template.kin is not None)
+    assert sum(told) >= 0.7 * len(told)

@@ -63,7 +63,7 @@ _collect = native.form("collect", _collect)
 class _Graph:
     """The entries of a graph by age, what tells its kind, and the memory that its pass reads.
 
-    ``key``: of each entry what its part of the pass follows from, sizes among it. ``links``: numbers that tell what belongs to what: no sizes.
+    ``key``: of each entry what its part of the pass follows from, sizes among it. ``links``: numbers that tell what belongs to what, and sizes that do not vary.
     """
 
     __slots__ = ("nodes", "number", "key", "buffers", "places", "device", "leaves", "drawn", "sort", "pending", "links")
@@ -167,6 +167,8 @@ class _Graph:
         if leaf.__class__ not in plain or not leaf._rg or node.retains and any(node.retains.values()) or leaf._all.get("_post_accumulate_hooks"):
             raise _Unlike
         self.key += (leaf.shape, leaf._strides, leaf._dense, leaf.dtype)
+        if leaf.__class__ is not Tensor:                        # a parameter, whose sizes tell a model from others
+            self.links.append(leaf.shape)
         if not accumulate:
             return
         self.leaves.append(leaf)

@@ -245,6 +245,18 @@ class _Outcome:
         return Template(recipe, self.single, self.draws, *self.entries)
 
 
+def _others(body, operands):
+    """The geometry of the operands that are no arguments of ``body``, a ``functools.partial``: parameters, whose sizes tell a layer from others."""
+    given, stack = set(), [*body.args, *body.keywords.values()]
+    while stack:
+        x = stack.pop()
+        if x.__class__ is tuple or x.__class__ is list:
+            stack += x
+        else:
+            given.add(id(x))
+    return [(t.shape, t._strides) for t in operands if t is not None and id(t) not in given]
+
+
 class Spliced:
     """The kinds of call of some functions.
 
@@ -298,7 +310,7 @@ class Spliced:
             self.known.clear()
         family = numbers = variant = template = None
         if not found and edges is None and body.__class__ is functools.partial and key[-1].__class__ is Device:
-            family, numbers = families.find(self.akin, key, key[-1].manner())
+            family, numbers = families.find(self.akin, key, (*key[-1].manner(), *_others(body, operands)))
             variant, template = (None, None) if family is None else family.of(numbers)
             if template is not None:
                 template.kin = variant.base.kin, *[numbers[i] for i in variant.places]

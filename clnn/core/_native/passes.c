@@ -275,7 +275,7 @@ static int add_leaf(PyObject *graph, PyObject *node, int accumulate)
     if (good <= 0)
         return good < 0 ? -1 : unlike();
     if (PyList_Append(key, AT(leaf, Tensor_shape)) || PyList_Append(key, AT(leaf, Tensor__strides)) || PyList_Append(key, AT(leaf, Tensor__dense))
-            || PyList_Append(key, AT(leaf, Tensor_dtype)))
+            || PyList_Append(key, AT(leaf, Tensor_dtype)) || (!IS(leaf, Tensor) && PyList_Append(AT(graph, _Graph_links), AT(leaf, Tensor_shape))))
         return -1;
     if (!accumulate)
         return 0;
