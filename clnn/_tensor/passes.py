@@ -301,13 +301,15 @@ def _told(roots, seeds, keep, places):
 
 def _first(key, graph, roots, seeds, keep, places):
     """Walk a graph of a kind that is not known yet; the second time, learn what the pass does, or where it follows from those over graphs of other sizes do that."""
-    family, numbers = families.find(_known.akin, key, graph.device.manner(), deep=True)
+    family, numbers = families.find(_known.akin, key, graph.device.manner(), _MOST, True)
     variant, said = (None, None) if family is None else family.of(numbers)
     sort = hash(key)
     if said is not None and variant.checks >= families.CHECKS:
         _known.met[sort] = count = _known.met.get(sort, 0) + 1
         if count >= families.KEPT:
             _known.keep(key, said)
+        elif len(_known.met) > 16 * _MOST:
+            _known.met.clear()
         del _known.misses[graph.sort]
         return _again(said, graph, places is None)
 
