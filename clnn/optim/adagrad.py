@@ -75,7 +75,7 @@ class Adagrad(RuleOptimizer):
         g = (-g if group["maximize"] else g).coalesce()
         values = g._values()
         add_rows(state["sum"], g.like(values * values))
-        add_rows(p, g.like(values / (rows_at(state["sum"], g).sqrt() + scalars["eps"])), -scalars["step_size"])
+        add_rows(p, g.like(values / (rows_at(state["sum"], g).sqrt() + scalars["eps"])), scalars["down"])
         advance([state], advanced)
 
     def plan(self, group, fresh, step):
