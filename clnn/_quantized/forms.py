@@ -222,10 +222,10 @@ def pooled(name):
     return form
 
 
-def gelu(input, approximate="none"):
+def gelu(input, *, approximate="none"):
     """GELU; the scale becomes a 32-bit float, as in PyTorch."""
     q = PerTensor(single(input.quantizer.scale), input.quantizer.zero_point)
-    return through_numbers(input, lambda x: fn("gelu")(x, approximate), q, fused=True, together=False)
+    return through_numbers(input, lambda x: fn("gelu")(x, approximate=approximate), q, fused=True, together=False)
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, *args, **kwargs):
