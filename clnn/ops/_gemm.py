@@ -382,7 +382,7 @@ def _plan_cpu(device, p, chunk):
     if _use_dot(p):
         return _plan_dot(device, p, z, chunk)
     # With more rows a panel of B is worth packing: as it lies, its rows are far apart and share few sets of the caches.
-    direct = p.table != "b" and p.b[1] == 1 and p.N >= W and p.M <= (96 if p.K * p.N <= 1 << 16 else 24)
+    direct = p.table != "b" and p.b[1] == 1 and p.N >= W and (p.M <= 24 or p.M <= 96 and p.K * p.N <= 1 << 16)
     MR, NV = cpu_tile(device, p.M, p.N, W, direct) if work > SMALL else small_tile(p.M)
     row = parameters_for(device, "gemm", f"{p.ta.name}/", p.M, p.N, p.K)
     if row and not (direct and row.get("NV", NV) * W > p.N):
@@ -392,7 +392,7 @@ def _plan_cpu(device, p, chunk):
     MB = cpu_rows(p.M, panels * z, MR, units, {"direct": 0.5, "rows": 4, "cols": 16, "any": 40, "table": 16}[mode])
     step = "table" if p.table == "a" else "k" if p.a[1] == 1 else "any" if p.a[0] != 1 else "m"
     pages = p.a[1] * p.ta.itemsize >= 4096
-    if step == "m" and p.K >= 128 and p.M * p.K >= 1 << 16 and (pages or panels > 8):
+    if step == "m" and (pages or panels > 8) and p.K >= 128 and p.M * p.K >= 1 << 16:
         # A walk along K through many columns, or a page per step: lay A out in panels where several panels of B use it, else once per group of tiles.
         step = "panel" if panels > 1 and not chunk else "pack" if pages else "m"
     group = max(1, 48 // MR) if step in ("any", "pack") else 0
