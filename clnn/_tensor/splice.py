@@ -341,8 +341,9 @@ class Spliced:
                 trace = functools.partial(traced, drawn=outcome.places)
                 variant, said = family.learn(numbers, trace, of_partial(body, operands, outcome), key, outcome.inputs, _WHOLE, key[-1], repeat._recipe,
                                              outcome.template)
-                if said is not None:
+                if variant is not None:
                     variant.base.kin = self.kin.setdefault(variant.base.frame(), variant.base)
+                if said is not None:
                     said.kin = variant.base.kin, *[numbers[i] for i in variant.places]
             result, template = _learn(body, operands, buffers, tracked, edges, said is not None)
             if said is not None and template.__class__ is Template:
