@@ -6,6 +6,7 @@ import clnn
 from clnn import nn
 from clnn._tensor import passes, repeat
 from clnn.core import families
+from clnn.core.config import config
 from clnn.nn import functional as F
 
 pytestmark = pytest.mark.skipif(not repeat.on or not clnn.get_default_device().physical.is_cpu, reason="calls are not repeated, or wait for kernels")
@@ -154,3 +155,25 @@ def test_layers_of_other_widths_are_another_family():
                 template = getattr(net(values(n + 100, 6))._grad_fn, "template", None)
                 told.append(template is not None and template.kin is not None)
     assert sum(told) >= 0.7 * len(told)
+
+
+def test_masks_of_counted_blocks_differ(monkeypatch):
+    """As on GPUs, where all dropout takes places of the stream."""
+    monkeypatch.setattr(config, "random", "philox")
+    clnn.manual_seed(3)
+    clnn.rand(20000)
+    net, x, seen = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 4)), clnn.ones(5, 8), set()
+    for _ in range(12):
+        y = net(x)
+        y.sum().backward()
+        seen.add(y.detach().numpy().tobytes())
+    assert len(seen) == 12 and type(y._grad_fn).__name__ == "SplicedNode"
+    place = clnn.get_rng_state()
+    net.zero_grad()
+    net(x).sum().backward()
+    got = [p.grad.numpy().copy() for p in net.parameters()]
+    clnn.set_rng_state(place)
+    monkeypatch.setattr(repeat, "on", False)
+    net.zero_grad()
+    net(x).sum().backward()
+    assert all([np.array_equal(a, p.grad.numpy()) for a, p in zip(got, net.parameters())])

@@ -265,10 +265,20 @@ class Spliced:
     """
 
     def __init__(self, lasts=True):
-        self.known, self.akin, self.kin, self.met = {}, {}, {}, {}
-        for kept in (self.known, self.akin, self.kin, self.met) if lasts else ():
+        self.known, self.akin, self.kin, self.met, self.trials = {}, {}, {}, {}, {}
+        for kept in (self.known, self.akin, self.kin, self.met, self.trials) if lasts else ():
             on_change(kept.clear)
             dt.default_listeners.append(kept.clear)
+
+    def _confirmed(self, key, template):
+        """Whether a function that takes places of the stream of random numbers did the same before from other places: nothing else may follow from these."""
+        if all([draw is not None for draw, *_ in template.draws]):
+            return True
+        if len(self.trials) > _MOST:
+            self.trials.clear()
+        before = self.trials.pop(hash(key), None)
+        self.trials[hash(key)] = template.recipe
+        return before is not None and repeat.alike(before, template.recipe)
 
     def _met(self, key, template):
         """Keep the ``template`` of a call that comes back: many sizes are met once or twice."""
@@ -350,6 +360,8 @@ class Spliced:
                 right = family.check(variant, said, template, Template.same)
                 template.recipe.flow = None
                 template = said if right else template          # which passes over other sizes know, too
+            if template.__class__ is Template and template is not said and not self._confirmed(key, template):
+                template = repeat.WAITS
         finally:
             repeat._lock.release()
         if template is not repeat.WAITS:
