@@ -126,6 +126,8 @@ class Trace:
         def expand(found):
             name = found.group()
             text = known.get(name)
+            if text is None and name not in texts and name not in self.names:
+                return name                                     # a word in a text
             if text is None:
                 text = known[name] = str(id(self.names[name])) if name[0] == "c" else f"({_expandable(expand, texts[name])})"
                 if len(text) > _LONG:

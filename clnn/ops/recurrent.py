@@ -369,7 +369,7 @@ def _packed_backward(dy, dhn, dcn, h0, c0, weight, bias, mode, reverse, sizes, y
     dgates = empty(Size((R, KH)), dtype, device)
     dhidden = empty(dgates.shape, dtype, device) if mode == "gru" else dgates
     if _whole(device, dtype, len(sizes), N, H):
-        earlier, carry = empty(y.shape, dtype, device), (filled(h0.shape, 0, dtype, device) if dcn is None else dcn + 0 if lstm else dhn).contiguous()
+        earlier, carry = empty(y.shape, dtype, device), (filled(h0.shape, 0, dtype, device) if dcn is None else dcn + 0).contiguous()
         dh = (dhn + 0).contiguous()
         _layer_back(dy, h0, c0.contiguous() if lstm else h0, weight, mode, reverse, y, act, cells, dgates, dhidden, dh, carry, len(sizes),
                     (starts, earlier))

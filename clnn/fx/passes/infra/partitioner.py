@@ -10,6 +10,20 @@ from clnn.fx.graph_module import GraphModule, _fetch
 __all__ = ["CapabilityBasedPartitioner", "Partition"]
 
 
+def leads_back(nodes) -> bool:
+    """Whether a value computed from ``nodes`` elsewhere is used by one of them: these could not be one step."""
+    inside, seen = set(nodes), set()
+    waiting = [u for n in nodes for u in n.users if u not in inside]
+    while waiting:
+        node = waiting.pop()
+        if node in inside:
+            return True
+        if node not in seen:
+            seen.add(node)
+            waiting += node.users
+    return False
+
+
 class Partition:
     """Nodes that go together."""
 
@@ -60,7 +74,7 @@ class CapabilityBasedPartitioner:
             groups[mine] = Partition(mine, [node])
             home[node] = mine
             for other in others:
-                if other == mine or other not in groups or not self._fits({**groups[mine].nodes, **groups[other].nodes}):
+                if other == mine or other not in groups or leads_back({**groups[mine].nodes, **groups[other].nodes}):
                     continue
                 keep, gone = (mine, other) if groups[mine].size() >= groups[other].size() else (other, mine)
                 for n in groups.pop(gone).nodes:
@@ -77,18 +91,6 @@ class CapabilityBasedPartitioner:
             return 2
         idle = {"clnn.ops.aten.view", "torch.ops.aten.view", "operator.getitem", "_operator.getitem", *self.non_compute_ops}
         return sum(name not in idle for name in named)
-
-    def _fits(self, nodes):
-        """Whether no path leaves these nodes and comes back."""
-        seen, waiting = set(), [u for n in nodes for u in n.users if u not in nodes]
-        while waiting:
-            node = waiting.pop()
-            if node in nodes:
-                return False
-            if node not in seen:
-                seen.add(node)
-                waiting += node.users
-        return True
 
     def fuse_partitions(self, partitions, prefix="fused_"):
         """The module with each group as a submodule."""

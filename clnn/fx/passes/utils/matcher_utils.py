@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from clnn._tensor.tensor import Tensor
 
 from ...node import Node
+from ..infra.partitioner import leads_back
 
 
 @dataclass
@@ -60,7 +61,7 @@ class SubgraphMatcher:
         found = []
         if self.pattern_anchors:
             self._from(0, InternalMatch(self.pattern_anchors), list(graph.nodes), node_name_match, found)
-        found = [m for m in found if self._closed(m) and not _leads_back(self._computed(m))]
+        found = [m for m in found if self._closed(m) and not leads_back(self._computed(m))]
         if not self.remove_overlapping_matches:
             return found
         apart, taken = [], set()
@@ -127,20 +128,6 @@ class SubgraphMatcher:
     def _closed(self, match):
         inside = {n: p for p, n in match.nodes_map.items() if p.op != "placeholder"}
         return all(p in self.pattern_returning_nodes or all(u in inside for u in n.users) for n, p in inside.items())
-
-
-def _leads_back(nodes):
-    """Whether a value computed from ``nodes`` elsewhere is used by one of them: these could not be one step."""
-    inside, seen = set(nodes), set()
-    waiting = [u for n in nodes for u in n.users if u not in inside]
-    while waiting:
-        node = waiting.pop()
-        if node in inside:
-            return True
-        if node not in seen:
-            seen.add(node)
-            waiting += node.users
-    return False
 
 
 __all__ = ["InternalMatch", "SubgraphMatcher"]
