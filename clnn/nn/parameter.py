@@ -6,6 +6,7 @@ import clnn
 from clnn._tensor.dispatch import plain
 from clnn._tensor.interop import _PRIVATE
 from clnn._tensor.tensor import Tensor
+from clnn.core import native
 
 __all__ = ["Parameter", "Buffer", "UninitializedParameter", "UninitializedBuffer", "is_lazy"]
 
@@ -30,6 +31,7 @@ def _rebuild_parameter(data, requires_grad, state):
     return param
 
 
+@native.know
 class Parameter(Tensor, metaclass=_MarkedMeta):
     """A tensor that a :class:`Module` lists among its ``parameters()`` once it is assigned as an attribute.
 

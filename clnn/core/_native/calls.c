@@ -191,11 +191,10 @@ static PyObject *asking_call(PyObject *callable, PyObject *const *args, size_t g
     Asking *self = (Asking *)callable;
     if (PyVectorcall_NARGS(given) != 2 || names != NULL || !PyTuple_Check(args[0]) || !PyDict_Check(args[1]))
         return PyErr_Format(PyExc_TypeError, "takes the arguments of a call, as a tuple and a dictionary");
-    PyObject *off = PyObject_GetAttr(the_override, s_off);
+    PyObject *off = own(override, off);
     long level = off == NULL ? -1 : PyLong_AsLong(off);
-    Py_XDECREF(off);
     int plain = level < 0 ? -1 : level ? level == 2 : are_plain(self->kinds, args[0], args[1]), modes;
-    if (plain > 0 && level != 2 && (modes = is_set(the_override, s_modes)))
+    if (plain > 0 && level != 2 && (modes = is_true(own(override, modes))))
         plain = modes < 0 ? -1 : 0;
     return plain < 0 ? NULL : plain ? PyObject_Call(self->inner, args[0], PyDict_GET_SIZE(args[1]) ? args[1] : NULL) : PyObject_Vectorcall(self->python, args, 2, NULL);
 }
@@ -286,7 +285,7 @@ static int rebind(PyObject *target, PyObject *result)
 /* After a write: views of what has a history now have one, too. */
 static int wake(PyObject *target)
 {
-    PyObject *base = PyObject_GetAttr(target, s__base), *owner = base == Py_None ? target : base, *place, *got;
+    PyObject *base = attribute(target, s__base), *owner = base == Py_None ? target : base, *place, *got;
     int tracks = base == NULL ? -1 : is_set(owner, s__rg), failed = tracks < 0;
     if (tracks > 0 && (place = PyObject_GenericGetDict(owner, NULL)) != NULL) {
         if (PyDict_GetItemWithError(place, s__views) != NULL) {
@@ -349,21 +348,15 @@ PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n)
 /* splice.usual */
 int calls_are_usual(void)
 {
-    PyObject *on = variable(the_repeat, s_on), *modes, *autocast;
-    int quiet = unheard(), good = quiet <= 0 || on == NULL ? quiet : PyObject_IsTrue(on), set;
-    if (on == NULL || good <= 0)
-        return on == NULL ? -1 : good;
-    if ((set = is_set(the_state, s_watched)) || (set = is_set(the_state, s_pushing)))
+    PyObject *autocast;
+    int good = unheard(), set;
+    if (good <= 0 || (good = is_true(variable(the_repeat, s_on))) <= 0)
+        return good;
+    if ((set = is_true(own(state, watched))) || (set = is_true(own(state, pushing))))
         return set < 0 ? -1 : 0;
-    if ((autocast = PyObject_GetAttr(the_state, s_autocast)) == NULL)
-        return -1;
-    Py_DECREF(autocast);
-    if (autocast != Py_None)
-        return 0;
-    if ((modes = PyObject_GetAttr(the_override, s_modes)) == NULL)
-        return -1;
-    set = PyObject_IsTrue(modes);
-    Py_DECREF(modes);
+    if ((autocast = own(state, autocast)) != Py_None)
+        return autocast == NULL ? -1 : 0;
+    set = is_true(own(override, modes));
     return set < 0 ? -1 : !set;
 }
 
@@ -407,12 +400,7 @@ PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n)
 /* What a function of a known kind gives; None where it is not known. */
 static PyObject *run_known(PyObject *known, PyObject *operands, PyObject *key)
 {
-    PyObject *grad = PyObject_GetAttr(the_state, s_grad), *told = NULL, *found, *got = NULL;
-    if (grad != NULL) {
-        PyObject *args[] = {operands, key, Py_None, grad};
-        told = kind(NULL, args, 4);
-    }
-    Py_XDECREF(grad);
+    PyObject *args[] = {operands, key, Py_None, own(state, grad)}, *told = args[3] == NULL ? NULL : kind(NULL, args, 4), *found, *got = NULL;
     if (told == NULL || told == Py_None)
         return told;
     found = PyDict_GetItemWithError(known, PyTuple_GET_ITEM(told, 0));
@@ -476,16 +464,14 @@ static int describe_value(PyObject *v, int grad, int free, PyObject *key, PyObje
 /* Whether composites are looked at: 1; 0 while somebody listens, or dtypes and sizes do not say it all. */
 static int is_looked_at(void)
 {
-    PyObject *early = variable(the_foreign, s_early), *tracing = variable(the_symbols, s_tracing), *on = variable(the_repeat, s_on), *autocast;
-    if (early == NULL || tracing == NULL || on == NULL)
+    PyObject *early = variable(the_foreign, s_early), *tracing = variable(the_symbols, s_tracing), *autocast;
+    if (early == NULL || tracing == NULL)
         return -1;
     int good = early != Py_None || tracing != Py_None ? 0 : unheard();
-    if (good <= 0 || (good = PyObject_IsTrue(on)) <= 0)
+    if (good <= 0 || (good = is_true(variable(the_repeat, s_on))) <= 0)
         return good;
-    if ((autocast = PyObject_GetAttr(the_state, s_autocast)) == NULL)
-        return -1;
-    Py_DECREF(autocast);
-    return autocast == Py_None;
+    autocast = own(state, autocast);
+    return autocast == NULL ? -1 : autocast == Py_None;
 }
 
 /* Thinned.record */
@@ -537,7 +523,7 @@ static PyObject *look_up(PyObject *known, PyObject *key, PyObject *tensors)
 /* thin._again of ``first``, unless that is NULL, and the arguments behind it. */
 static PyObject *thin_call(PyObject *known, int free, PyObject *first, PyObject *args, PyObject *given)
 {
-    int good = is_looked_at(), grad = good > 0 ? is_set(the_state, s_grad) : 0;
+    int good = is_looked_at(), grad = good > 0 ? is_true(own(state, grad)) : 0;
     PyObject *key, *tensors, *got = NULL, *name, *value;
     Py_ssize_t place = 0;
     if (good <= 0 || grad < 0)

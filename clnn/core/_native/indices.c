@@ -117,7 +117,7 @@ static PyObject *number_in(PyObject *t)
 /* read_numbers(index): indexing._read_numbers */
 PyObject *index_numbers(PyObject *module, PyObject *index)
 {
-    PyObject *modes = PyObject_GetAttr(the_wrapped, s_modes), *items = NULL;
+    PyObject *modes = own(wrapped, modes), *items = NULL;
     int some = 0, good = modes == NULL ? -1 : PyTuple_CheckExact(modes) && !PyTuple_GET_SIZE(modes) && PyTuple_CheckExact(index) ? unheard() : 0;
     if (good > 0 && (items = PyTuple_New(PyTuple_GET_SIZE(index))) == NULL)
         good = -1;
@@ -131,7 +131,6 @@ PyObject *index_numbers(PyObject *module, PyObject *index)
             PyTuple_SET_ITEM(items, i, item);
         some |= number;
     }
-    Py_XDECREF(modes);
     if (good > 0 && some)
         return items;
     Py_XDECREF(items);

@@ -236,10 +236,9 @@ static PyObject *again_call(PyObject *callable, PyObject *const *args, size_t co
     if (quiet < 0 || on == NULL)
         return NULL;
     if (quiet && self->entries >= 0) {
-        PyObject *autocast = PyObject_GetAttr(the_state, s_autocast);
+        PyObject *autocast = own(state, autocast);
         quiet = autocast == Py_None;
-        Py_XDECREF(autocast);
-        recording = is_set(the_state, s_grad);
+        recording = is_true(own(state, grad));
         if (autocast == NULL || recording < 0)
             return NULL;
     }

@@ -15,6 +15,35 @@ THINGS(X)
 #undef X
 PyObject *zero, *one, *nothing;
 
+/* What ``dict`` has under a name, or else the class does, borrowed. */
+PyObject *look_up_in(PyObject *dict, PyObject *name, PyTypeObject *type)
+{
+    PyObject *found = PyDict_GetItemWithError(dict, name);
+    if (found == NULL && type != NULL && !PyErr_Occurred())
+        found = _PyType_Lookup(type, name);
+    if (found == NULL && !PyErr_Occurred())
+        PyErr_SetObject(PyExc_NameError, name);
+    return found;
+}
+
+/* The attributes that a threading.local has in this thread, borrowed: the thread keeps them as long as it lives. */
+PyObject *own_attributes(PyObject *local)
+{
+    static struct { PyObject *local, *dict; uint64_t thread; } known[4];
+    uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
+    int i = 0;
+    while (i < 3 && known[i].local != NULL && known[i].local != local)
+        i++;
+    if (known[i].local != local || known[i].thread != thread) {
+        PyObject *dict = PyObject_GetAttr(local, s___dict__);
+        if (dict == NULL)
+            return NULL;
+        Py_DECREF(dict);
+        known[i].local = local, known[i].dict = dict, known[i].thread = thread;
+    }
+    return known[i].dict;
+}
+
 static int find_slot(PyTypeObject *type, const char *name, Py_ssize_t *place)
 {
     PyObject *found = PyObject_GetAttrString((PyObject *)type, name);

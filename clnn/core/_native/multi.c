@@ -5,7 +5,7 @@
 static int is_whole(PyObject *t, PyObject *device, PyObject *shape, int loose)
 {
     PyObject *storage = AT(t, Tensor__storage), *fn, *size, *whole;
-    if (AT(t, Tensor__dense) != Py_True || AT(storage, Storage_device) != device || (fn = PyObject_GetAttr(t, s__grad_fn)) == NULL)
+    if (AT(t, Tensor__dense) != Py_True || AT(storage, Storage_device) != device || (fn = attribute(t, s__grad_fn)) == NULL)
         return PyErr_Occurred() ? -1 : 0;
     Py_DECREF(fn);
     int good = fn == Py_None;

@@ -13,7 +13,7 @@
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
-    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned) X(Call) X(Plan) X(Mirror)
+    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned) X(Call) X(Plan) X(Mirror) X(Parameter)
 #define SLOTS(X) \
     X(Thinned, op) X(Thinned, expr) X(Thinned, compute) X(Thinned, result) X(Thinned, places) X(Thinned, shape) X(Thinned, numel) X(Thinned, alike) \
     X(Thinned, tracked) X(Thinned, label) \
@@ -48,7 +48,7 @@
     X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
     X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) \
     X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) X(near) X(command_execution_status) X(wait) X(mirrored) X(clear) \
-    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values) X(synchronize) X(__class__) X(windows) X(size)
+    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values) X(synchronize) X(__class__) X(windows) X(size) X(__dict__)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -83,13 +83,55 @@ extern PyObject *zero, *one, *nothing;      /* 0, 1 and () */
 
 enum { FAILED = -1, OTHER = 0, TOLD = 1, PYTHON = 2 };      /* what describing comes to: an error, no such call, done, a case for the Python function */
 
-/* A module's variable, borrowed. */
-static inline PyObject *variable(PyObject *module, PyObject *name)
+/* -- what may change from call to call --------------------------------------------------------------------------------------------- */
+
+#define VARIABLES(X) X(launch, recorders) X(launch, recording) X(launch, _enqueue) X(node, births) X(repeat, on) X(foreign, early) X(foreign, dispatched) \
+    X(symbols, tracing) X(dtypes, _default_float) X(fuse, _known) X(dispatch, contiguous_strides) X(dispatch, _pairs) X(dispatch, _layouts) X(store, _stores) X(reduce, LONG)
+#define OWN(X) X(state, grad) X(state, inference) X(state, watched) X(state, pushing) X(state, autocast) X(override, off) X(override, modes) X(wrapped, modes)
+
+/* What was found under a name, while the dictionary is as it was then: its tag is another after each change. */
+typedef struct {
+    uint64_t tag;
+    PyObject *value;
+} Seen;
+
+#if PY_VERSION_HEX < 0x030D0000
+#define TAG(dict) (((PyDictObject *)(dict))->ma_version_tag)
+#else
+#define TAG(dict) 0                         /* dictionaries have none any more: it is looked up each time */
+#endif
+
+/* module.c */
+PyObject *look_up_in(PyObject *dict, PyObject *name, PyTypeObject *type);
+PyObject *own_attributes(PyObject *local);
+
+static inline PyObject *look_again(PyObject *dict, PyObject *name, PyTypeObject *type, Seen *seen)
 {
-    PyObject *found = PyDict_GetItemWithError(module, name);
-    if (found == NULL && !PyErr_Occurred())
-        PyErr_SetObject(PyExc_NameError, name);
+    uint64_t tag = dict == NULL ? 0 : TAG(dict);
+    if (tag && tag == seen->tag)
+        return seen->value;
+    PyObject *found = dict == NULL ? NULL : look_up_in(dict, name, type);
+    if (found != NULL)
+        seen->tag = tag, seen->value = found;
     return found;
+}
+
+/* A module's variable, borrowed. */
+#define variable(module, name) module##_##name()
+#define X(module, name) static inline PyObject *the_##module##_s_##name(void) { static Seen seen; return look_again(the_##module, s_##name, NULL, &seen); }
+VARIABLES(X)
+#undef X
+
+/* An attribute of this thread's state, borrowed; the class has what it is in threads where it was not set. */
+#define own(local, name) own_##local##_##name()
+#define X(local, name) static inline PyObject *own_##local##_##name(void) \
+    { static Seen seen; return look_again(own_attributes(the_##local), s_##name, Py_TYPE(the_##local), &seen); }
+OWN(X)
+#undef X
+
+static inline int is_true(PyObject *value)                                          /* of a borrowed value; -1: an error, or none is given */
+{
+    return value == Py_False || value == Py_None ? 0 : value == Py_True ? 1 : value == NULL ? -1 : PyObject_IsTrue(value);
 }
 
 static inline PyObject *new_object(PyTypeObject *type)                          /* object.__new__(type) */
@@ -116,13 +158,17 @@ static inline int unheard(void)                    /* whether nobody listens to 
     return recorders == NULL || recording == NULL ? -1 : recorders == Py_None && recording == Py_None;
 }
 
+/* An attribute, a new reference; of plain tensors without the question for names that they lack. */
+static inline PyObject *attribute(PyObject *object, PyObject *name)
+{
+    return IS(object, Tensor) || IS(object, Parameter) ? PyObject_GenericGetAttr(object, name) : PyObject_GetAttr(object, name);
+}
+
 static inline int is_set(PyObject *object, PyObject *name)
 {
-    PyObject *value = PyObject_GetAttr(object, name);
-    if (value == NULL)
-        return -1;
-    int set = PyObject_IsTrue(value);
-    Py_DECREF(value);
+    PyObject *value = attribute(object, name);
+    int set = is_true(value);
+    Py_XDECREF(value);
     return set;
 }
 
@@ -148,7 +194,7 @@ static inline PyObject *version_of(PyObject *own, PyObject *storage)            
 
 static inline int is_tracked(PyObject *t)                                       /* whether what is made of ``t`` leaves an entry on the tape */
 {
-    int grad = is_set(the_state, s_grad);
+    int grad = is_true(own(state, grad));
     return grad <= 0 ? grad : is_set(t, s__rg);
 }
 

@@ -72,7 +72,7 @@ static int add_tensor(PyObject *graph, PyObject *v)
 /* The version that a tensor's memory has now. */
 static PyObject *version_now(PyObject *v)
 {
-    PyObject *own = PyObject_GetAttr(v, s__ver), *version = own == NULL ? NULL : version_of(own, AT(v, Tensor__storage));
+    PyObject *own = attribute(v, s__ver), *version = own == NULL ? NULL : version_of(own, AT(v, Tensor__storage));
     Py_XDECREF(own);
     return version;
 }
@@ -179,7 +179,7 @@ static int may_gain(PyObject *have)
     int good = IS(have, Tensor) && AT(have, Tensor__dense) == Py_True && IS(AT(have, Tensor__storage), Storage), other;
     if (good && (other = is_set(have, s__rg)))
         return other < 0 ? -1 : 0;
-    if (!good || (base = PyObject_GetAttr(have, s__base)) == NULL || (own = PyObject_GetAttr(have, s__ver)) == NULL)
+    if (!good || (base = attribute(have, s__base)) == NULL || (own = attribute(have, s__ver)) == NULL)
         return PyErr_Occurred() ? -1 : 0;
     good = base == Py_None && own == Py_None;
     Py_DECREF(base), Py_DECREF(own);
@@ -279,7 +279,7 @@ static int add_leaf(PyObject *graph, PyObject *node, int accumulate)
         return -1;
     if (!accumulate)
         return 0;
-    if (PyList_Append(AT(graph, _Graph_leaves), leaf) || (have = PyObject_GetAttr(leaf, s__grad)) == NULL)
+    if (PyList_Append(AT(graph, _Graph_leaves), leaf) || (have = attribute(leaf, s__grad)) == NULL)
         return -1;
     if (have == Py_None)
         failed = PyList_Append(key, have);

@@ -144,7 +144,7 @@ static PyObject *keeper(PyObject *node)
 /* The value of a key that begins with what ``key`` holds, borrowed from one of the module's dictionaries; NULL where there is none. */
 static PyObject *plan_for(PyObject *name, PyObject *key, PyObject *call, PyObject *dtype)
 {
-    PyObject *plans = variable(the_reduce, name), *whole = NULL, *found = NULL;
+    PyObject *plans = look_up_in(the_reduce, name, NULL), *whole = NULL, *found = NULL;
     if (plans != NULL && PyDict_CheckExact(plans) && !PyList_Append(key, AT(call, Call_kind)) && !PyList_Append(key, dtype)
             && (whole = PyList_AsTuple(key)) != NULL)           /* in a trace it is another */
         found = PyDict_GetItemWithError(plans, whole);

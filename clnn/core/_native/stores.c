@@ -5,7 +5,7 @@
 /* Count a write to ``t``. */
 int bump(PyObject *t)
 {
-    PyObject *st = AT(t, Tensor__storage), *own = PyObject_GetAttr(t, s__ver), *version, *more;
+    PyObject *st = AT(t, Tensor__storage), *own = attribute(t, s__ver), *version, *more;
     int counted = own == NULL ? -1 : own == Py_None ? 0 : PyObject_IsTrue(own);
     if (counted < 0) {
         Py_XDECREF(own);
@@ -89,9 +89,9 @@ int is_open(PyObject *t)
     if (!IS(st, Storage) || AT(st, Storage_pinned) != Py_False || early != Py_None || dispatched != Py_None)
         return 0;
     int good = PyObject_RichCompareBool(AT(st, Storage_version), zero, Py_GE), some = 0;
-    if (good <= 0 || (some = is_set(the_state, s_watched)) || (some = is_tracked(t)))
+    if (good <= 0 || (some = is_true(own(state, watched))) || (some = is_tracked(t)))
         return good < 0 || (good && some < 0) ? -1 : 0;
-    if ((base = PyObject_GetAttr(t, s__base)) == NULL)
+    if ((base = attribute(t, s__base)) == NULL)
         return -1;
     some = base == Py_None ? 0 : is_tracked(base);
     Py_DECREF(base);

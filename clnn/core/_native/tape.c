@@ -60,7 +60,7 @@ static PyObject *accumulator_of(PyObject *leaf)
 /* tensor.edge of a tensor that requires gradients */
 static PyObject *edge_of(PyObject *t)
 {
-    PyObject *base = PyObject_GetAttr(t, s__base), *fn, *number, *edge, *got;
+    PyObject *base = attribute(t, s__base), *fn, *number, *edge, *got;
     if (base == NULL)
         return NULL;
     Py_DECREF(base);
@@ -69,14 +69,14 @@ static PyObject *edge_of(PyObject *t)
             return NULL;
         Py_DECREF(got);
     }
-    if ((fn = PyObject_GetAttr(t, s__grad_fn)) == NULL)
+    if ((fn = attribute(t, s__grad_fn)) == NULL)
         return NULL;
     if (fn == Py_None) {
         Py_DECREF(fn);
         fn = accumulator_of(t);
         number = Py_NewRef(zero);
     } else {
-        number = PyObject_GetAttr(t, s__out_nr);
+        number = attribute(t, s__out_nr);
     }
     edge = fn == NULL || number == NULL ? NULL : PyTuple_Pack(2, fn, number);
     Py_XDECREF(fn), Py_XDECREF(number);
@@ -109,7 +109,7 @@ static PyObject *kept_version(PyObject *t)
         if (raised != NULL)
             PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
         Py_XDECREF(raised);
-    } else if (!before && (own = PyObject_GetAttr(t, s__ver)) != NULL && own != Py_None && (counted = PyObject_IsTrue(own))) {
+    } else if (!before && (own = attribute(t, s__ver)) != NULL && own != Py_None && (counted = PyObject_IsTrue(own))) {
         Py_SETREF(version, counted < 0 ? NULL : PyObject_GetAttr(own, s_version));
     }
     if (before || own == NULL)
@@ -156,10 +156,10 @@ static int save_result(PyObject *node, PyObject *out)
 /* The history of ``out``; ``outs``: results to be kept. */
 static int deliver(PyObject *node, PyObject *out, PyObject *values, unsigned long long outs)
 {
-    int watched = is_set(the_state, s_watched);
+    int watched = is_true(own(state, watched));
     if (watched < 0)
         return -1;
-    PyObject *own = IS(out, Tensor) ? PyObject_GetAttr(out, s__ver) : Py_NewRef(Py_None);
+    PyObject *own = IS(out, Tensor) ? attribute(out, s__ver) : Py_NewRef(Py_None);
     if (own == NULL)
         return -1;
     int plainly = IS(out, Tensor) && !watched && (!outs || (outs == 1 && own == Py_None));

@@ -22,17 +22,17 @@ static int watch(PyObject *base, PyObject *view)
 /* What a view knows of its base while gradients may be recorded. */
 static int set_base(PyObject *t, PyObject *base, PyObject *own, PyObject *recording)
 {
-    PyObject *version = version_of(own, AT(t, Tensor__storage)), *first = version == NULL ? NULL : PyObject_GetAttr(base, s__base);
+    PyObject *version = version_of(own, AT(t, Tensor__storage)), *first = version == NULL ? NULL : attribute(base, s__base);
     int failed = first == NULL || PyObject_SetAttr(t, s__view_version, version) || PyObject_SetAttr(t, s__base, first == Py_None ? base : first);
     if (!failed && first != Py_None) {
-        PyObject *origin = PyObject_GetAttr(base, s__origin);
+        PyObject *origin = attribute(base, s__origin);
         failed = origin == NULL || (origin != Py_None && PyObject_SetAttr(t, s__origin, origin));
         Py_XDECREF(origin);
     }
     int smooth = failed ? -1 : is_set(AT(t, Tensor_dtype), s_differentiable), on = smooth < 0 ? -1 : PyObject_IsTrue(recording);
     if (smooth > 0 && !on) {
-        int inside = is_set(the_state, s_inference);
-        PyObject *tracked = inside < 0 ? NULL : PyObject_GetAttr(first == Py_None ? base : first, s__rg);
+        int inside = is_true(own(state, inference));
+        PyObject *tracked = inside < 0 ? NULL : attribute(first == Py_None ? base : first, s__rg);
         failed = tracked == NULL || PyObject_SetAttr(t, s__origin, inside ? s_inference : s_no_grad) || PyObject_SetAttr(t, s__rg, tracked);
         Py_XDECREF(tracked);
     } else if (smooth > 0 && on > 0) {
@@ -46,14 +46,14 @@ static int set_base(PyObject *t, PyObject *base, PyObject *own, PyObject *record
 /* A view of a plain tensor. ``dtype``: NULL for the base's. */
 static PyObject *seen(PyObject *base, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *numel, PyObject *dense, PyObject *dtype)
 {
-    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : PyObject_GetAttr(base, s__ver), *recording = own == NULL ? NULL : PyObject_GetAttr(the_state, s_grad);
+    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : attribute(base, s__ver), *recording = own == NULL ? NULL : own(state, grad);
     int failed = recording == NULL;
     if (!failed) {
         put(t, Tensor__storage, AT(base, Tensor__storage)), put(t, Tensor_shape, shape), put(t, Tensor__strides, strides), put(t, Tensor__offset, offset);
         put(t, Tensor_dtype, dtype == NULL ? AT(base, Tensor_dtype) : dtype), put(t, Tensor__numel, numel), put(t, Tensor__dense, dense);
         failed = (own != Py_None && PyObject_SetAttr(t, s__ver, own)) || (recording != Py_None && set_base(t, base, own, recording));
     }
-    Py_XDECREF(own), Py_XDECREF(recording);
+    Py_XDECREF(own);
     if (failed)
         Py_CLEAR(t);
     return t;
@@ -369,7 +369,7 @@ static PyObject *alias(PyObject *base, PyObject *nothing_given)
     int good = simple(base);
     if (good <= 0)
         return good < 0 ? NULL : PyObject_CallOneArg(the_Tensor__alias, base);
-    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : PyObject_GetAttr(base, s__ver);
+    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : attribute(base, s__ver);
     if (own != NULL) {
         put(t, Tensor__storage, AT(base, Tensor__storage)), put(t, Tensor_shape, AT(base, Tensor_shape)), put(t, Tensor__strides, AT(base, Tensor__strides));
         put(t, Tensor__offset, AT(base, Tensor__offset)), put(t, Tensor_dtype, AT(base, Tensor_dtype)), put(t, Tensor__numel, AT(base, Tensor__numel));
