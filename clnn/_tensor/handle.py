@@ -5,8 +5,11 @@ from collections.abc import MutableMapping
 
 from ..core.config import config
 
-HISTORY = frozenset(("_rg", "_grad", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_origin", "_accumulator", "_leaf_hooks", "_post_accumulate_hooks",
-                     "_rewritten", "_inference", "_retain", "_views", "_grad_dtype"))
+# What most tensors never have set, and what it is until then. ``_origin``: how a view came to be that may not be written while gradients are recorded (see
+# views.refuse); ``_views``: views from before a tensor had a history; ``_rewritten``: the version at which a write gave it the history it has.
+RARE = {"_rg": False, "_grad": None, "_grad_fn": None, "_out_nr": 0, "_base": None, "_ver": None, "_view_version": 0, "_origin": None, "_views": None,
+        "_rewritten": -1, "_accumulator": None, "_post_accumulate_hooks": None, "_leaf_hooks": None}
+HISTORY = frozenset((*RARE, "_inference", "_retain", "_grad_dtype"))
 RESERVED = HISTORY | {"_is_param", "_is_buffer"}
 
 
@@ -84,8 +87,17 @@ def _get(self):
 attributes = property(_get, _put, doc="A program's own attributes. The tape's are in ``_all`` as well.")
 
 
+def told(t) -> dict:
+    """What of its history was set, by name."""
+    return {name: value for name, otherwise in RARE.items() if (value := getattr(t, name)) is not otherwise}
+
+
 def swap(a, b):
     """Exchange all attributes of two tensors, the history included."""
+    for name in RARE:
+        mine, other = getattr(a, name), getattr(b, name)
+        setattr(a, name, other)
+        setattr(b, name, mine)
     first, second = _place.__get__(a), _place.__get__(b)
     _place.__set__(a, second)
     _place.__set__(b, first)

@@ -137,7 +137,7 @@ def _replaced(target, result) -> bool:
             or not rebind(target, result):
         return False
     owner = target._base if target._base is not None else target
-    if owner._rg and "_views" in owner._all:
+    if owner._rg and owner._views is not None:
         wake(owner)
     return True
 
@@ -215,7 +215,7 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
     gone, result = _refcount(box[0]) <= 2 and _refcount(box[0]._storage) <= 2, box.pop()
     write(target, result, gone)
     owner = target._base if target._base is not None else target
-    if owner._rg and "_views" in owner._all:
+    if owner._rg and owner._views is not None:
         wake(owner)
     if node is not None and node is target._grad_fn and getattr(node, "result", None):
         owner = target._ver or target._storage

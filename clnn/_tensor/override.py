@@ -16,6 +16,7 @@ from ..core import native
 from ..core.config import config
 from . import tape
 from .grad_mode import state
+from .handle import told
 from .spelt import in_python, spelt_out
 from .tensor import Tensor
 
@@ -362,7 +363,7 @@ def _kept():
     return (Tensor.grad.__get__,)
 
 
-_HISTORY = ("_rg", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_origin", "_rewritten", "_inference")
+_HISTORY = ("_rg", "_grad_fn", "_out_nr", "_base", "_ver", "_view_version", "_origin", "_rewritten")
 
 
 def as_subclass(self, cls):
@@ -380,10 +381,10 @@ def as_subclass(self, cls):
             self = self.view_as(self)
             self._grad_fn.label = "AliasBackward0"
         t = Tensor._make_subclass(cls, self)
-    theirs = self._all
+    theirs = told(self)
     for name in _HISTORY:
         if name in theirs:
-            t._all[name] = theirs[name]
+            setattr(t, name, theirs[name])
     return t
 
 

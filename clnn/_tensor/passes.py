@@ -164,7 +164,7 @@ class _Graph:
 
     def _leaf(self, node, accumulate):
         leaf = node.variable
-        if leaf.__class__ not in plain or not leaf._rg or node.retains and any(node.retains.values()) or leaf._all.get("_post_accumulate_hooks"):
+        if leaf.__class__ not in plain or not leaf._rg or node.retains and any(node.retains.values()) or leaf._post_accumulate_hooks:
             raise _Unlike
         self.key += (leaf.shape, leaf._strides, leaf._dense, leaf.dtype)
         if leaf.__class__ is not Tensor:                        # a parameter, whose sizes tell a model from others

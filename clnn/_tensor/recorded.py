@@ -5,6 +5,7 @@ from ..core import dtype as dt
 from ..core import native
 from .entries import OpNode
 from .grad_mode import state
+from .handle import told
 from .tensor import Tensor, edge
 
 _ATTRIBUTES = frozenset((int, float, bool, complex, str, type(None), dt.dtype))
@@ -24,7 +25,7 @@ class Recorded:
     def of(cls, recipe, result, tensors):
         """None where ``result`` has another history than one new entry over ``tensors``."""
         node = result._grad_fn if result.__class__ is Tensor else None
-        if node.__class__ is not OpNode or set(node.__dict__) - _SHOWN or set(result._all) - _HISTORY:
+        if node.__class__ is not OpNode or set(node.__dict__) - _SHOWN or {*result._all, *told(result)} - _HISTORY:
             return None
         if node.op.public != 1 or state.watched:                # what hooks made of values is no tensor
             return None

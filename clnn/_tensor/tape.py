@@ -134,28 +134,27 @@ class AccumulateGrad(Node):
 
     def is_watched(self):
         """Whether hooks see when the gradient of the leaf is complete."""
-        return self.hooks or self.pre_hooks or self.retains or self.variable._all.get("_post_accumulate_hooks")
+        return self.hooks or self.pre_hooks or self.retains or self.variable._post_accumulate_hooks
 
 
 def accumulator(t):
     """The AccumulateGrad node of a leaf, made once."""
-    place = t._all
-    known = place.get("_accumulator")
+    known = t._accumulator
     acc = known() if known is not None else None
-    return _accumulator(t, place) if acc is None else acc
+    return _accumulator(t) if acc is None else acc
 
 
-def _accumulator(t, place):
+def _accumulator(t):
     acc = _new(AccumulateGrad)                      # as its constructor would make it: each step of a training loop makes one per parameter
     acc.seq, acc.edges, acc.outs, acc.variable = next(_counter) - _LAST, (), 1, t
     ref = weakref.ref(acc)                          # the graph owns it; a strong reference would make a cycle per leaf
     with _choosing:
-        known = place.get("_accumulator")
+        known = t._accumulator
         other = known() if known is not None else None
         if other is not None:                       # of another thread, meanwhile
             return other
-        place["_accumulator"] = ref
-    hooks = place.get("_leaf_hooks")
+        t._accumulator = ref
+    hooks = t._leaf_hooks
     if hooks is not None:
         acc.retains = hooks
     return acc
@@ -396,7 +395,7 @@ def _arrive(node, slots, create_graph):
             leaf._grad = have + grad
         else:
             have._assign(have + grad)
-    for hook in list(leaf._all.get("_post_accumulate_hooks", {}).values()):
+    for hook in list((leaf._post_accumulate_hooks or {}).values()):
         if (got := hook(leaf)) is not None and got is not leaf:
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if node.hooks:

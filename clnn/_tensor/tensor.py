@@ -18,7 +18,7 @@ from ..graph.node import Storage, record
 from . import gradient, later
 from .device import public
 from .grad_mode import state
-from .handle import Handle, attributes
+from .handle import RARE, Handle, attributes
 from .handles import RemovableHandle
 from .pointers import address
 from .tape import accumulator
@@ -34,18 +34,8 @@ class Tensor(Handle):
     """
 
     __module__ = "clnn"             # where it is public
-    __slots__ = ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense")
+    __slots__ = ("_storage", "shape", "_strides", "_offset", "dtype", "_numel", "_dense", *native.slots(RARE))
     __dict__ = attributes
-
-    # Rarely set: class-level defaults keep fresh tensors cheap.
-    _rg = False
-    _grad = None
-    _grad_fn = None
-    _out_nr = 0
-    _base = None
-    _ver = None
-    _view_version = 0
-    _origin = None                  # how a view came to be that may not be written while gradients are recorded (see views.refuse)
     _retain = _wrapped = False
     _drawn = None                   # the dimensions in which random numbers are drawn for it, where PyTorch's result lies otherwise in memory
 
@@ -195,7 +185,7 @@ class Tensor(Handle):
         if value and self._inference and not state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         self._rg = value
-        if "_views" in self._all:
+        if self._views is not None:
             follow(self)
 
     def requires_grad_(self, requires_grad=True):
@@ -288,7 +278,9 @@ class Tensor(Handle):
     def _hook_table(self):
         fn = self.grad_fn
         if fn is None:
-            hooks = self._all.setdefault("_leaf_hooks", {0: {}})
+            if self._leaf_hooks is None:
+                self._leaf_hooks = {0: {}}
+            hooks = self._leaf_hooks
             accumulator(self).retains = hooks
             return hooks[0]
         if fn.retains is None:
@@ -310,7 +302,9 @@ class Tensor(Handle):
             raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
         if self._grad_fn is not None:
             raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
-        table = self._all.setdefault("_post_accumulate_hooks", {})
+        if self._post_accumulate_hooks is None:
+            self._post_accumulate_hooks = {}
+        table = self._post_accumulate_hooks
         handle = RemovableHandle(table)
         table[handle.id] = hook
         return handle
@@ -439,6 +433,7 @@ class Tensor(Handle):
 
 Tensor._shape, Tensor._dtype = vars(Tensor)["shape"], vars(Tensor)["dtype"]          # where clnn's own code writes them
 Tensor.shape, Tensor.dtype = native.read_only(Tensor, "shape"), native.read_only(Tensor, "dtype")
+native.rare(Tensor, RARE)
 native.method(Tensor, "_alias")
 _new = object.__new__
 

@@ -9,7 +9,7 @@ from .tape import move_retained
 
 def watch(base, view) -> None:
     """Let ``base``, which has no history yet, find ``view`` when a write gives it one (see :func:`wake`)."""
-    known = base._all.get("_views")
+    known = base._views
     if known is None:
         known = base._views = [8]
     known.append(weakref.ref(view))
@@ -20,7 +20,8 @@ def watch(base, view) -> None:
 
 def wake(base) -> None:
     """After a write that gave ``base`` a history: its views, until now without one, have one too."""
-    for ref in base._all.pop("_views", (0,))[1:]:
+    known, base._views = base._views, None
+    for ref in (known or ())[1:]:
         view = ref()
         if view is not None and view._base is base:
             view._rg = True
@@ -44,7 +45,7 @@ def refresh(view) -> None:
     now = (base._ver or base._storage).version
     if view._origin is not None and view._view_version != now:
         refuse(view, "its base or another view of its base has been")
-    if view._view_version != now and base._grad_fn is not None and base._all.get("_rewritten", -1) > view._view_version:
+    if view._view_version != now and base._grad_fn is not None and base._rewritten > view._view_version:
         from .inplace import region_node
         before = view._grad_fn, view._out_nr
         view._grad_fn, view._out_nr, view._rg = region_node(base, view), 0, True

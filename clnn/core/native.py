@@ -65,6 +65,17 @@ def maker(cls):
         built.maker(cls)
 
 
+def slots(names):
+    """``names`` as slots of a class that is then told to :func:`rare`: none without the C forms."""
+    return tuple(names) if built is not None else ()
+
+
+def rare(cls, defaults):
+    """Let instances have attributes that most never set: in slots, or in their dictionaries without the C forms; until then they are what ``defaults`` says."""
+    for name, value in defaults.items():
+        type.__setattr__(cls, name, value if built is None else built.rare(vars(cls)[name], value))
+
+
 def read_only(cls, name):
     """The slot ``name`` of ``cls`` as one that cannot be assigned, at no cost for who reads it; without the C forms, which alone can make one, the slot itself."""
     slot = vars(cls)[name]

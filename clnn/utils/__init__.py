@@ -22,7 +22,7 @@ def swap_tensors(t1, t2):
     if t1 is t2:
         return
     for t in (t1, t2):
-        if t._all.get("_post_accumulate_hooks"):
+        if t._post_accumulate_hooks:
             raise RuntimeError("Cannot swap tensors that have post accumulate grad hooks")
     t1.__class__, t2.__class__ = t2.__class__, t1.__class__
     handle.swap(t1, t2)
@@ -34,7 +34,7 @@ def swap_tensors(t1, t2):
         if is_wrapped(t):
             t._storage.of = weakref.ref(t)
     for t in (t1, t2):                                      # where gradients of a leaf arrive names the leaf
-        arrival = t._all.get("_accumulator")
+        arrival = t._accumulator
         arrival = arrival() if arrival is not None else None
         if arrival is not None:
             arrival.variable = t

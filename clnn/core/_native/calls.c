@@ -285,15 +285,15 @@ static int rebind(PyObject *target, PyObject *result)
 /* After a write: views of what has a history now have one, too. */
 static int wake(PyObject *target)
 {
-    PyObject *base = attribute(target, s__base), *owner = base == Py_None ? target : base, *place, *got;
-    int tracks = base == NULL ? -1 : is_set(owner, s__rg), failed = tracks < 0;
-    if (tracks > 0 && (place = PyObject_GenericGetDict(owner, NULL)) != NULL) {
-        if (PyDict_GetItemWithError(place, s__views) != NULL) {
+    PyObject *base = history(target, _base), *owner = base == Py_None ? target : base, *known, *got;
+    int tracks = base == NULL ? -1 : needs_grad(owner), failed = tracks < 0;
+    if (tracks > 0 && (known = history(owner, _views)) != NULL) {
+        if (known != Py_None) {
             got = PyObject_CallOneArg(the_wake, owner);
             failed = got == NULL;
             Py_XDECREF(got);
         }
-        Py_DECREF(place);
+        Py_DECREF(known);
     }
     Py_XDECREF(base);
     return failed || PyErr_Occurred() ? -1 : 0;
@@ -449,7 +449,7 @@ static int describe_value(PyObject *v, int grad, int free, PyObject *key, PyObje
             return PyList_Append(key, Py_Ellipsis) || add(key, PyLong_FromSsize_t(i)) ? -1 : 1;
     if (plain > 0) {
         PyObject *storage = AT(v, Tensor__storage);
-        int tracked = grad ? is_set(v, s__rg) : 0;
+        int tracked = grad ? needs_grad(v) : 0;
         if (tracked < 0 || !PyObject_TypeCheck(storage, Storage_type))
             return tracked < 0 ? -1 : 0;
         return PyList_Append(tensors, v) || PyList_Append(key, AT(v, Tensor_shape)) || PyList_Append(key, AT(v, Tensor__strides)) || PyList_Append(key, AT(v, Tensor_dtype))

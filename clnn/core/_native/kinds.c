@@ -162,7 +162,7 @@ static int add_flags(PyObject *key, PyObject *tensors)
     PyObject *flags = PyTuple_New(n);
     int some = 0;
     for (Py_ssize_t i = 0; flags != NULL && i < n; i++) {
-        int tracks = is_set(PyList_GET_ITEM(tensors, i), s__rg);
+        int tracks = needs_grad(PyList_GET_ITEM(tensors, i));
         if (tracks < 0)
             Py_CLEAR(flags);
         else
@@ -315,7 +315,7 @@ PyObject *apart(PyObject *module, PyObject *values)
         PyObject *v = PyTuple_GET_ITEM(values, i);
         PyTypeObject *type = Py_TYPE(v);
         if (IS(v, Tensor) || PyObject_TypeCheck(v, Tensor_type)) {
-            int tracks = tracked ? 1 : is_set(v, s__rg);
+            int tracks = tracked ? 1 : needs_grad(v);
             if (tracks < 0 || PyList_Append(operands, v) || PyList_Append(key, (PyObject *)Tensor_type))
                 goto end;
             tracked |= tracks;
@@ -358,7 +358,7 @@ static int describe_operands(PyObject *operands, PyObject *edges, int grad, PyOb
             return PyErr_Occurred() ? FAILED : told;
         if (add(buffers, memory))
             return FAILED;
-        if (edges == Py_None && grad && (tracks = is_set(t, s__rg)) < 0)
+        if (edges == Py_None && grad && (tracks = needs_grad(t)) < 0)
             return FAILED;
         tracks = tracks && grad;
         *tracked |= tracks;

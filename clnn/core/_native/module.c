@@ -93,6 +93,54 @@ static PyObject *read_only(PyObject *self, PyObject *slot)
     return PyDescr_NewMember(PyDescr_TYPE(slot), own);
 }
 
+/* -- attributes that most never have set ------------------------------------------------------------------------------------------------ */
+
+/* A slot that is ``unset`` until something is put there: see native.rare. */
+typedef struct {
+    PyObject_HEAD
+    PyTypeObject *owner;
+    Py_ssize_t place;
+    PyObject *unset;
+} Rare;
+
+static PyObject *rare_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    Rare *rare = (Rare *)self;
+    PyObject *value = object == NULL || object == Py_None || !PyObject_TypeCheck(object, rare->owner) ? NULL : AT(object, rare->place);
+    return Py_NewRef(value == NULL ? rare->unset : value);
+}
+
+static int rare_set(PyObject *self, PyObject *object, PyObject *value)
+{
+    Rare *rare = (Rare *)self;
+    if (!PyObject_TypeCheck(object, rare->owner)) {
+        PyErr_Format(PyExc_TypeError, "%s has no such attribute", Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    change(object, rare->place, Py_XNewRef(value));
+    return 0;
+}
+
+static PyTypeObject Rare_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "clnn.core._native.Rare", .tp_basicsize = sizeof(Rare), .tp_flags = Py_TPFLAGS_DEFAULT, .tp_descr_get = rare_get, .tp_descr_set = rare_set,
+};
+
+/* rare(slot, unset): lives as long as the class, which is to the end. */
+static PyObject *rare(PyObject *self, PyObject *args)
+{
+    PyObject *slot, *unset;
+    if (!PyArg_ParseTuple(args, "O!O", &PyMemberDescr_Type, &slot, &unset))
+        return NULL;
+    Rare *new = PyObject_New(Rare, &Rare_type);
+    if (new == NULL)
+        return NULL;
+    new->owner = (PyTypeObject *)Py_NewRef(PyDescr_TYPE(slot)), new->place = ((PyMemberDescrObject *)slot)->d_member->offset, new->unset = Py_NewRef(unset);
+    return (PyObject *)new;
+}
+
+/* -- what other modules give ------------------------------------------------------------------------------------------------------------ */
+
 static PyObject *give(PyObject *self, PyObject *args, PyObject *things)
 {
     PyObject *found;
@@ -128,6 +176,7 @@ static PyObject *method(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"maker", maker, METH_O, "Give a class the C form of __new__."},
     {"read_only", read_only, METH_O, "Another descriptor of a slot, which refuses to be assigned."},
+    {"rare", rare, METH_VARARGS, "rare(slot, unset): a descriptor of a slot that is ``unset`` until something is put there"},
     {"know", know, METH_O, "Find the slots of a class."},
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
     {"missing", missing, METH_NOARGS, "Names of what was not given yet."},
@@ -196,7 +245,7 @@ PyMODINIT_FUNC PyInit__native(void)
 #define X(n) if ((s_##n = PyUnicode_InternFromString(#n)) == NULL) return NULL;
     NAMES(X)
 #undef X
-    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape() || ready_calls() || ready_windows())
+    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape() || ready_calls() || ready_windows() || PyType_Ready(&Rare_type))
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
     if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)

@@ -5,7 +5,7 @@
 static int is_whole(PyObject *t, PyObject *device, PyObject *shape, int loose)
 {
     PyObject *storage = AT(t, Tensor__storage), *fn, *size, *whole;
-    if (AT(t, Tensor__dense) != Py_True || AT(storage, Storage_device) != device || (fn = attribute(t, s__grad_fn)) == NULL)
+    if (AT(t, Tensor__dense) != Py_True || AT(storage, Storage_device) != device || (fn = history(t, _grad_fn)) == NULL)
         return PyErr_Occurred() ? -1 : 0;
     Py_DECREF(fn);
     int good = fn == Py_None;
@@ -130,7 +130,7 @@ static int asking_for_gradients(PyObject *all)
 {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(all); i++) {
         PyObject *t = PySequence_Fast_GET_ITEM(all, i);
-        int some = PyObject_TypeCheck(t, Tensor_type) ? is_set(t, s__rg) : 0;
+        int some = PyObject_TypeCheck(t, Tensor_type) ? needs_grad(t) : 0;
         if (some)
             return some;
     }

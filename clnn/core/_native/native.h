@@ -19,6 +19,8 @@
     X(Thinned, tracked) X(Thinned, label) \
     X(Expr, failing) X(Expr, longs) X(Expr, uses_index) \
     X(Tensor, _storage) X(Tensor, shape) X(Tensor, _strides) X(Tensor, _offset) X(Tensor, dtype) X(Tensor, _numel) X(Tensor, _dense) \
+    X(Tensor, _rg) X(Tensor, _grad) X(Tensor, _grad_fn) X(Tensor, _out_nr) X(Tensor, _base) X(Tensor, _ver) X(Tensor, _view_version) X(Tensor, _origin) \
+    X(Tensor, _views) X(Tensor, _accumulator) X(Tensor, _post_accumulate_hooks) X(Tensor, _leaf_hooks) \
     X(Storage, device) X(Storage, nbytes) X(Storage, buf) X(Storage, node) X(Storage, version) X(Storage, pinned) \
     X(Node, expr) X(Node, args) X(Node, compute) X(Node, dtype) X(Node, shape) X(Node, numel) X(Node, device) X(Node, out) X(Node, buf) X(Node, count) \
     X(Node, leaves) X(Node, linear) X(Node, reduce) \
@@ -158,18 +160,46 @@ static inline int unheard(void)                    /* whether nobody listens to 
     return recorders == NULL || recording == NULL ? -1 : recorders == Py_None && recording == Py_None;
 }
 
-/* An attribute, a new reference; of plain tensors without the question for names that they lack. */
-static inline PyObject *attribute(PyObject *object, PyObject *name)
-{
-    return IS(object, Tensor) || IS(object, Parameter) ? PyObject_GenericGetAttr(object, name) : PyObject_GetAttr(object, name);
-}
-
 static inline int is_set(PyObject *object, PyObject *name)
 {
-    PyObject *value = attribute(object, name);
+    PyObject *value = PyObject_GetAttr(object, name);
     int set = is_true(value);
     Py_XDECREF(value);
     return set;
+}
+
+/* -- what most tensors never have set (see native.rare) ---------------------------------------------------------------------------- */
+
+#define UNSET(X) X(_rg, Py_False) X(_grad, Py_None) X(_grad_fn, Py_None) X(_out_nr, zero) X(_base, Py_None) X(_ver, Py_None) X(_view_version, zero) X(_origin, Py_None) \
+    X(_views, Py_None) X(_accumulator, Py_None) X(_post_accumulate_hooks, Py_None) X(_leaf_hooks, Py_None)
+
+static inline int is_bare(PyObject *t)                      /* whether the slots of ``t`` say it all: other classes may have properties in their place */
+{
+    return IS(t, Tensor) || IS(t, Parameter);
+}
+
+/* history(t, name): a new reference; set_history(t, name, value): of a borrowed one. */
+#define history(t, name) history##name(t)
+#define set_history(t, name, value) set_history##name(t, value)
+#define X(name, unset) \
+    static inline PyObject *history##name(PyObject *t) \
+    { \
+        PyObject *value = is_bare(t) ? AT(t, Tensor_##name) : NULL; \
+        return value != NULL ? Py_NewRef(value) : is_bare(t) ? Py_NewRef(unset) : PyObject_GetAttr(t, s_##name); \
+    } \
+    static inline int set_history##name(PyObject *t, PyObject *value) \
+    { \
+        if (!is_bare(t)) \
+            return PyObject_SetAttr(t, s_##name, value); \
+        change(t, Tensor_##name, Py_NewRef(value)); \
+        return 0; \
+    }
+UNSET(X)
+#undef X
+
+static inline int needs_grad(PyObject *t)                                      /* whether ``t`` requires a gradient */
+{
+    return is_bare(t) ? AT(t, Tensor__rg) == Py_True || (AT(t, Tensor__rg) != NULL && is_true(AT(t, Tensor__rg))) : is_set(t, s__rg);
 }
 
 static inline int add(PyObject *list, PyObject *value)                                 /* takes the reference */
@@ -195,7 +225,7 @@ static inline PyObject *version_of(PyObject *own, PyObject *storage)            
 static inline int is_tracked(PyObject *t)                                       /* whether what is made of ``t`` leaves an entry on the tape */
 {
     int grad = is_true(own(state, grad));
-    return grad <= 0 ? grad : is_set(t, s__rg);
+    return grad <= 0 ? grad : needs_grad(t);
 }
 
 /* launches.c */

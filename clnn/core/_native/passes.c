@@ -72,7 +72,7 @@ static int add_tensor(PyObject *graph, PyObject *v)
 /* The version that a tensor's memory has now. */
 static PyObject *version_now(PyObject *v)
 {
-    PyObject *own = attribute(v, s__ver), *version = own == NULL ? NULL : version_of(own, AT(v, Tensor__storage));
+    PyObject *own = history(v, _ver), *version = own == NULL ? NULL : version_of(own, AT(v, Tensor__storage));
     Py_XDECREF(own);
     return version;
 }
@@ -159,16 +159,14 @@ static int add_operator(PyObject *graph, PyObject *node)
 /* Whether hooks wait for the gradient of a leaf. */
 static int is_awaited(PyObject *node, PyObject *leaf)
 {
-    PyObject *retains = PyObject_GetAttr(node, s_retains), *place, *hooks;
+    PyObject *retains = PyObject_GetAttr(node, s_retains), *hooks;
     int some = retains == NULL ? -1 : PyObject_IsTrue(retains);
     Py_XDECREF(retains);
     if (some)
         return some;
-    if ((place = PyObject_GenericGetDict(leaf, NULL)) == NULL)
-        return -1;
-    hooks = PyDict_GetItemWithError(place, s__post_accumulate_hooks);
-    some = hooks == NULL ? (PyErr_Occurred() ? -1 : 0) : PyObject_IsTrue(hooks);
-    Py_DECREF(place);
+    hooks = history(leaf, _post_accumulate_hooks);
+    some = is_true(hooks);
+    Py_XDECREF(hooks);
     return some;
 }
 
@@ -177,9 +175,9 @@ static int may_gain(PyObject *have)
 {
     PyObject *base, *own;
     int good = IS(have, Tensor) && AT(have, Tensor__dense) == Py_True && IS(AT(have, Tensor__storage), Storage), other;
-    if (good && (other = is_set(have, s__rg)))
+    if (good && (other = needs_grad(have)))
         return other < 0 ? -1 : 0;
-    if (!good || (base = attribute(have, s__base)) == NULL || (own = attribute(have, s__ver)) == NULL)
+    if (!good || (base = history(have, _base)) == NULL || (own = history(have, _ver)) == NULL)
         return PyErr_Occurred() ? -1 : 0;
     good = base == Py_None && own == Py_None;
     Py_DECREF(base), Py_DECREF(own);
@@ -271,7 +269,7 @@ static int add_leaf(PyObject *graph, PyObject *node, int accumulate)
     PyObject *leaf = AT(node, AccumulateGrad_variable), *key = AT(graph, _Graph_key), *have;
     int good = is_plain(leaf), failed;
     if (good > 0)
-        good = is_set(leaf, s__rg);
+        good = needs_grad(leaf);
     if (good <= 0)
         return good < 0 ? -1 : unlike();
     if (PyList_Append(key, AT(leaf, Tensor_shape)) || PyList_Append(key, AT(leaf, Tensor__strides)) || PyList_Append(key, AT(leaf, Tensor__dense))
@@ -279,7 +277,7 @@ static int add_leaf(PyObject *graph, PyObject *node, int accumulate)
         return -1;
     if (!accumulate)
         return 0;
-    if (PyList_Append(AT(graph, _Graph_leaves), leaf) || (have = attribute(leaf, s__grad)) == NULL)
+    if (PyList_Append(AT(graph, _Graph_leaves), leaf) || (have = history(leaf, _grad)) == NULL)
         return -1;
     if (have == Py_None)
         failed = PyList_Append(key, have);

@@ -5,7 +5,7 @@
 /* Count a write to ``t``. */
 int bump(PyObject *t)
 {
-    PyObject *st = AT(t, Tensor__storage), *own = attribute(t, s__ver), *version, *more;
+    PyObject *st = AT(t, Tensor__storage), *own = history(t, _ver), *version, *more;
     int counted = own == NULL ? -1 : own == Py_None ? 0 : PyObject_IsTrue(own);
     if (counted < 0) {
         Py_XDECREF(own);
@@ -91,7 +91,7 @@ int is_open(PyObject *t)
     int good = PyObject_RichCompareBool(AT(st, Storage_version), zero, Py_GE), some = 0;
     if (good <= 0 || (some = is_true(own(state, watched))) || (some = is_tracked(t)))
         return good < 0 || (good && some < 0) ? -1 : 0;
-    if ((base = attribute(t, s__base)) == NULL)
+    if ((base = history(t, _base)) == NULL)
         return -1;
     some = base == Py_None ? 0 : is_tracked(base);
     Py_DECREF(base);

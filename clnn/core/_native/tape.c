@@ -18,10 +18,11 @@ typedef struct {
 } Entry;
 
 /* tape._accumulator: a new entry, which the leaf knows. NULL without an error where hooks wait for it. */
-static PyObject *new_accumulator(PyObject *leaf, PyObject *place)
+static PyObject *new_accumulator(PyObject *leaf)
 {
-    PyObject *node, *count, *seq, *ref;
-    if (PyDict_GetItemWithError(place, s__leaf_hooks) != NULL || PyErr_Occurred() || (node = new_object(AccumulateGrad_type)) == NULL)
+    PyObject *node, *count, *seq, *ref, *hooks = history(leaf, _leaf_hooks);
+    Py_XDECREF(hooks);
+    if (hooks != Py_None || (node = new_object(AccumulateGrad_type)) == NULL)
         return NULL;
     count = PyObject_CallNoArgs(the_number);
     seq = count == NULL ? NULL : PyNumber_Subtract(count, the_last);
@@ -30,7 +31,7 @@ static PyObject *new_accumulator(PyObject *leaf, PyObject *place)
         put(node, AccumulateGrad_seq, seq), put(node, AccumulateGrad_edges, nothing), put(node, AccumulateGrad_outs, one), put(node, AccumulateGrad_variable, leaf);
         Py_DECREF(seq);
         ref = PyWeakref_NewRef(node, NULL);
-        if (ref != NULL && !PyDict_SetItem(place, s__accumulator, ref)) {
+        if (ref != NULL && !set_history(leaf, _accumulator, ref)) {
             Py_DECREF(ref);
             return node;
         }
@@ -43,24 +44,24 @@ static PyObject *new_accumulator(PyObject *leaf, PyObject *place)
 /* tape.accumulator */
 static PyObject *accumulator_of(PyObject *leaf)
 {
-    PyObject *place = PyObject_GenericGetDict(leaf, NULL), *known, *found = NULL;
-    if (place == NULL)
+    PyObject *known = history(leaf, _accumulator), *found = NULL;
+    if (known == NULL)
         return NULL;
-    if ((known = PyDict_GetItemWithError(place, s__accumulator)) != NULL && PyWeakref_Check(known)) {
+    if (PyWeakref_Check(known)) {
         found = PyObject_CallNoArgs(known);
         if (found == Py_None)
             Py_CLEAR(found);
     }
     if (found == NULL && !PyErr_Occurred())
-        found = new_accumulator(leaf, place);
-    Py_DECREF(place);
+        found = new_accumulator(leaf);
+    Py_DECREF(known);
     return found != NULL || PyErr_Occurred() ? found : PyObject_CallOneArg(the_accumulator, leaf);
 }
 
 /* tensor.edge of a tensor that requires gradients */
 static PyObject *edge_of(PyObject *t)
 {
-    PyObject *base = attribute(t, s__base), *fn, *number, *edge, *got;
+    PyObject *base = history(t, _base), *fn, *number, *edge, *got;
     if (base == NULL)
         return NULL;
     Py_DECREF(base);
@@ -69,14 +70,14 @@ static PyObject *edge_of(PyObject *t)
             return NULL;
         Py_DECREF(got);
     }
-    if ((fn = attribute(t, s__grad_fn)) == NULL)
+    if ((fn = history(t, _grad_fn)) == NULL)
         return NULL;
     if (fn == Py_None) {
         Py_DECREF(fn);
         fn = accumulator_of(t);
         number = Py_NewRef(zero);
     } else {
-        number = attribute(t, s__out_nr);
+        number = history(t, _out_nr);
     }
     edge = fn == NULL || number == NULL ? NULL : PyTuple_Pack(2, fn, number);
     Py_XDECREF(fn), Py_XDECREF(number);
@@ -109,7 +110,7 @@ static PyObject *kept_version(PyObject *t)
         if (raised != NULL)
             PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
         Py_XDECREF(raised);
-    } else if (!before && (own = attribute(t, s__ver)) != NULL && own != Py_None && (counted = PyObject_IsTrue(own))) {
+    } else if (!before && (own = history(t, _ver)) != NULL && own != Py_None && (counted = PyObject_IsTrue(own))) {
         Py_SETREF(version, counted < 0 ? NULL : PyObject_GetAttr(own, s_version));
     }
     if (before || own == NULL)
@@ -159,7 +160,7 @@ static int deliver(PyObject *node, PyObject *out, PyObject *values, unsigned lon
     int watched = is_true(own(state, watched));
     if (watched < 0)
         return -1;
-    PyObject *own = IS(out, Tensor) ? attribute(out, s__ver) : Py_NewRef(Py_None);
+    PyObject *own = IS(out, Tensor) ? history(out, _ver) : Py_NewRef(Py_None);
     if (own == NULL)
         return -1;
     int plainly = IS(out, Tensor) && !watched && (!outs || (outs == 1 && own == Py_None));
@@ -172,7 +173,7 @@ static int deliver(PyObject *node, PyObject *out, PyObject *values, unsigned lon
     int smooth = outs && save_result(node, out) ? -1 : is_set(AT(out, Tensor_dtype), s_differentiable);
     if (smooth <= 0)
         return smooth;
-    return PyObject_SetAttr(out, s__grad_fn, node) || PyObject_SetAttr(out, s__out_nr, zero) || PyObject_SetAttr(out, s__rg, Py_True) ? -1 : 0;
+    return set_history(out, _grad_fn, node) || set_history(out, _out_nr, zero) || set_history(out, _rg, Py_True) ? -1 : 0;
 }
 
 static int make_entry(Attach *self, PyObject *op, PyObject *out, PyObject *values, Entry *entry)
@@ -218,7 +219,7 @@ static PyObject *attach_call(PyObject *callable, PyObject *const *args, size_t g
     int failed = 0;
     for (int k = 0; k < self->tracked && !failed; k++) {
         PyObject *v = PyTuple_GET_ITEM(values, self->place[k]);
-        int tracks = IS(v, Tensor) || PyObject_TypeCheck(v, Tensor_type) ? is_set(v, s__rg) : 0;
+        int tracks = IS(v, Tensor) || PyObject_TypeCheck(v, Tensor_type) ? needs_grad(v) : 0;
         if (tracks > 0) {
             if (entry.edges == NULL && ((entry.edges = filled(self->count, Py_None)) == NULL || (entry.metas = filled(self->count, Py_None)) == NULL))
                 failed = -1;
@@ -294,7 +295,7 @@ static int take_operands(PyObject *node, PyObject *template, PyObject *operands,
         if (ends != Py_None) {
             edge = Py_NewRef(PySequence_Fast_GET_ITEM(ends, i));
         } else if (t != Py_None && PySequence_Fast_GET_ITEM(reached, i) == Py_True) {
-            int tracks = is_set(t, s__rg);
+            int tracks = needs_grad(t);
             failed = tracks < 0 || (tracks && (edge = edge_of(t)) == NULL);
         }
         if (edge != NULL)
@@ -322,7 +323,7 @@ static int take_results(PyObject *node, PyObject *template, PyObject *got)
         failed = number == NULL || add(owners, keep ? PyTuple_Pack(2, storage, AT(storage, Storage_version)) : Py_NewRef(Py_None))
             || PyList_SetItem(kept, i, keep ? alias_of(out) : Py_NewRef(Py_None));
         if (!failed && PySequence_Fast_GET_ITEM(roots, i) != Py_None)
-            failed = PyObject_SetAttr(out, s__grad_fn, node) || PyObject_SetAttr(out, s__out_nr, number) || PyObject_SetAttr(out, s__rg, Py_True);
+            failed = set_history(out, _grad_fn, node) || set_history(out, _out_nr, number) || set_history(out, _rg, Py_True);
         Py_XDECREF(number);
     }
     if (!failed)

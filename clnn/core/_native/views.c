@@ -6,14 +6,14 @@
 /* views.watch */
 static int watch(PyObject *base, PyObject *view)
 {
-    PyObject *place = PyObject_GenericGetDict(base, NULL), *known = place == NULL ? NULL : PyDict_GetItemWithError(place, s__views), *got;
-    Py_ssize_t n = known != NULL && PyList_CheckExact(known) ? PyList_GET_SIZE(known) : 0;
-    int few = n && PyLong_AsSsize_t(PyList_GET_ITEM(known, 0)) > n;             /* else they are looked through */
-    Py_XDECREF(place);
-    if (few)
-        return add(known, PyWeakref_NewRef(view, NULL));
-    if (PyErr_Occurred())
+    PyObject *known = history(base, _views), *got;
+    if (known == NULL)
         return -1;
+    Py_ssize_t n = PyList_CheckExact(known) ? PyList_GET_SIZE(known) : 0;
+    int few = n && PyLong_AsSsize_t(PyList_GET_ITEM(known, 0)) > n, failed = few ? add(known, PyWeakref_NewRef(view, NULL)) : 0;             /* else they are looked through */
+    Py_DECREF(known);
+    if (few || PyErr_Occurred())
+        return few ? failed : -1;
     got = PyObject_CallFunctionObjArgs(the_watch, base, view, NULL);
     Py_XDECREF(got);
     return got == NULL ? -1 : 0;
@@ -22,21 +22,21 @@ static int watch(PyObject *base, PyObject *view)
 /* What a view knows of its base while gradients may be recorded. */
 static int set_base(PyObject *t, PyObject *base, PyObject *own, PyObject *recording)
 {
-    PyObject *version = version_of(own, AT(t, Tensor__storage)), *first = version == NULL ? NULL : attribute(base, s__base);
-    int failed = first == NULL || PyObject_SetAttr(t, s__view_version, version) || PyObject_SetAttr(t, s__base, first == Py_None ? base : first);
+    PyObject *version = version_of(own, AT(t, Tensor__storage)), *first = version == NULL ? NULL : history(base, _base);
+    int failed = first == NULL || set_history(t, _view_version, version) || set_history(t, _base, first == Py_None ? base : first);
     if (!failed && first != Py_None) {
-        PyObject *origin = attribute(base, s__origin);
-        failed = origin == NULL || (origin != Py_None && PyObject_SetAttr(t, s__origin, origin));
+        PyObject *origin = history(base, _origin);
+        failed = origin == NULL || (origin != Py_None && set_history(t, _origin, origin));
         Py_XDECREF(origin);
     }
     int smooth = failed ? -1 : is_set(AT(t, Tensor_dtype), s_differentiable), on = smooth < 0 ? -1 : PyObject_IsTrue(recording);
     if (smooth > 0 && !on) {
         int inside = is_true(own(state, inference));
-        PyObject *tracked = inside < 0 ? NULL : attribute(first == Py_None ? base : first, s__rg);
-        failed = tracked == NULL || PyObject_SetAttr(t, s__origin, inside ? s_inference : s_no_grad) || PyObject_SetAttr(t, s__rg, tracked);
+        PyObject *tracked = inside < 0 ? NULL : history(first == Py_None ? base : first, _rg);
+        failed = tracked == NULL || set_history(t, _origin, inside ? s_inference : s_no_grad) || set_history(t, _rg, tracked);
         Py_XDECREF(tracked);
     } else if (smooth > 0 && on > 0) {
-        int tracked = is_set(base, s__rg);
+        int tracked = needs_grad(base);
         failed = tracked < 0 || (!tracked && watch(first == Py_None ? base : first, t));
     }
     Py_XDECREF(version), Py_XDECREF(first);
@@ -46,12 +46,12 @@ static int set_base(PyObject *t, PyObject *base, PyObject *own, PyObject *record
 /* A view of a plain tensor. ``dtype``: NULL for the base's. */
 static PyObject *seen(PyObject *base, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *numel, PyObject *dense, PyObject *dtype)
 {
-    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : attribute(base, s__ver), *recording = own == NULL ? NULL : own(state, grad);
+    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : history(base, _ver), *recording = own == NULL ? NULL : own(state, grad);
     int failed = recording == NULL;
     if (!failed) {
         put(t, Tensor__storage, AT(base, Tensor__storage)), put(t, Tensor_shape, shape), put(t, Tensor__strides, strides), put(t, Tensor__offset, offset);
         put(t, Tensor_dtype, dtype == NULL ? AT(base, Tensor_dtype) : dtype), put(t, Tensor__numel, numel), put(t, Tensor__dense, dense);
-        failed = (own != Py_None && PyObject_SetAttr(t, s__ver, own)) || (recording != Py_None && set_base(t, base, own, recording));
+        failed = (own != Py_None && set_history(t, _ver, own)) || (recording != Py_None && set_base(t, base, own, recording));
     }
     Py_XDECREF(own);
     if (failed)
@@ -369,13 +369,13 @@ static PyObject *alias(PyObject *base, PyObject *nothing_given)
     int good = simple(base);
     if (good <= 0)
         return good < 0 ? NULL : PyObject_CallOneArg(the_Tensor__alias, base);
-    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : attribute(base, s__ver);
+    PyObject *t = new_object(Tensor_type), *own = t == NULL ? NULL : history(base, _ver);
     if (own != NULL) {
         put(t, Tensor__storage, AT(base, Tensor__storage)), put(t, Tensor_shape, AT(base, Tensor_shape)), put(t, Tensor__strides, AT(base, Tensor__strides));
         put(t, Tensor__offset, AT(base, Tensor__offset)), put(t, Tensor_dtype, AT(base, Tensor_dtype)), put(t, Tensor__numel, AT(base, Tensor__numel));
         put(t, Tensor__dense, AT(base, Tensor__dense));
     }
-    if (own == NULL || (own != Py_None && PyObject_SetAttr(t, s__ver, own)))
+    if (own == NULL || (own != Py_None && set_history(t, _ver, own)))
         Py_CLEAR(t);
     Py_XDECREF(own);
     return t;
