@@ -8,7 +8,6 @@ import importlib as _importlib
 import numbers as _numbers
 
 from ._tensor import device as _device
-from ._tensor import dispatch as _dispatch
 from ._tensor import override as _override, wrapped as _wrapped
 from ._tensor.device import META as _META  # noqa: F401
 from ._tensor.display import get_printoptions, printoptions, set_printoptions  # noqa: F401
@@ -57,8 +56,6 @@ for _name, _op in _REGISTRY.items():
         globals().setdefault(_name, _op.fn)
         if _op.inplace and hasattr(Tensor, _name + "_"):
             globals().setdefault(_name + "_", _override.function_of(getattr(Tensor, _name + "_")))
-
-_dispatch.config.eager = _config.eager
 
 
 globals().update(_types_of(__name__))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core import native, symbols
+from ..core.config import config
 from ..core.shape import Size, broadcast_shapes, broadcast_strides, contiguous_strides, is_contiguous
 from ..core.symbols import memo
 from ..graph import fuse, mirror
@@ -27,12 +28,6 @@ _new = object.__new__
 _shapes: dict = symbols.kept()          # (shape, shape) -> broadcast Size
 _promoted: dict = {}        # (op index, operand kinds) -> (compute dtype, result dtype)
 dt.default_listeners.append(_promoted.clear)
-
-
-class config:
-    """Switches of the recorder; ``eager`` realises every operator at once (CLNN_EAGER=1)."""
-
-    eager = False
 
 
 def broadcast(name, *tensors):
@@ -193,7 +188,7 @@ def record_pair(op, compute, result, a, b):
     return t
 
 
-native.give(recorder=config, plain=plain, dispatch=globals(), record_briefly=record_briefly, record_alike=record_alike, record_pair=record_pair)
+native.give(worth_counting=_WORTH_COUNTING, plain=plain, dispatch=globals(), record_briefly=record_briefly, record_alike=record_alike, record_pair=record_pair)
 record_briefly, record_alike, record_pair = native.form("brief", record_briefly), native.form("alike", record_alike), native.form("pair", record_pair)
 
 

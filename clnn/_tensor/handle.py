@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
+from ..core import native
 from ..core.config import config
 
 # What most tensors never have set, and what it is until then. ``_origin``: how a view came to be that may not be written while gradients are recorded (see
@@ -94,7 +95,7 @@ def told(t) -> dict:
 
 def swap(a, b):
     """Exchange all attributes of two tensors, the history included."""
-    for name in RARE:
+    for name in native.slots(RARE):
         mine, other = getattr(a, name), getattr(b, name)
         setattr(a, name, other)
         setattr(b, name, mine)

@@ -19,7 +19,7 @@ def told(root: Node):
     n = len(reads)
     if n > 1 and (reads[0][0] is reads[1][0] if n == 2 else len({id(r[0]) for r in reads}) < n):
         places = [(id(r[0]), r[2]) for r in reads]              # equal reads share an operand
-        key.append(str([places.index(place) for place in places]))
+        key.append(bytes([places.index(place) for place in places]))
     return key, reads, numbers, nodes
 
 

@@ -258,7 +258,7 @@ static int rebindable(PyObject *target, PyObject *result)
         return 0;
     if (AT(target, Tensor__dense) != Py_True || AT(result, Tensor__dense) != Py_True || AT(target, Tensor_dtype) != AT(result, Tensor_dtype))
         return 0;
-    PyObject *size = PyObject_GetAttr(AT(target, Tensor_dtype), s_itemsize), *whole = size == NULL ? NULL : PyNumber_Multiply(AT(target, Tensor__numel), size);
+    PyObject *size = trait(AT(target, Tensor_dtype), itemsize), *whole = size == NULL ? NULL : PyNumber_Multiply(AT(target, Tensor__numel), size);
     int good = whole == NULL ? -1 : PyObject_RichCompareBool(whole, AT(st, Storage_nbytes), Py_EQ);
     if (good > 0)
         good = PyObject_RichCompareBool(AT(src, Storage_nbytes), AT(st, Storage_nbytes), Py_EQ);

@@ -300,7 +300,7 @@ static Py_ssize_t planned(const Plan *p)                    /* how many elements
 static PyObject *read_all(PyObject *x, PyObject *indices, PyObject *device, PyObject *state, int n, int first)
 {
     Plan p;
-    PyObject *size = PyObject_GetAttr(AT(x, Tensor_dtype), s_itemsize), *source = settled_buffer(AT(x, Tensor__storage)), *nbytes = NULL, *buf = NULL, *result = NULL;
+    PyObject *size = trait(AT(x, Tensor_dtype), itemsize), *source = settled_buffer(AT(x, Tensor__storage)), *nbytes = NULL, *buf = NULL, *result = NULL;
     Py_ssize_t itemsize = size == NULL ? -1 : PyLong_AsSsize_t(size), numel = 0;
     void *memory = NULL, *target = NULL;
     int good = itemsize > 0 && source != NULL && plan(&p, x, indices, n, first);
@@ -408,7 +408,7 @@ int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *str
         return good < 0 ? -1 : 0;
     if (read != NULL ? (good = region_of(shape, from, first, &source)) <= 0 : (good = number_as(value, dtype, number)) <= 0)
         return PyErr_Occurred() ? -1 : 0;
-    if ((size = PyObject_GetAttr(dtype, s_itemsize)) == NULL || (state = PyObject_GenericGetDict(device, NULL)) == NULL) {
+    if ((size = trait(dtype, itemsize)) == NULL || (state = PyObject_GenericGetDict(device, NULL)) == NULL) {
         Py_XDECREF(size);
         return -1;
     }
@@ -440,7 +440,7 @@ static int write_all(PyObject *x, PyObject *indices, PyObject *value, PyObject *
     Plan p;
     Layout l;
     char number[8];
-    PyObject *st = AT(x, Tensor__storage), *size = PyObject_GetAttr(AT(x, Tensor_dtype), s_itemsize), *buf;
+    PyObject *st = AT(x, Tensor__storage), *size = trait(AT(x, Tensor_dtype), itemsize), *buf;
     Py_ssize_t itemsize = size == NULL ? -1 : PyLong_AsSsize_t(size);
     void *memory = NULL, *source = number;
     Py_XDECREF(size);

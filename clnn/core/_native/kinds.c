@@ -349,7 +349,7 @@ static int describe_operands(PyObject *operands, PyObject *edges, int grad, PyOb
         PyObject *storage = AT(t, Tensor__storage);
         if (!PyObject_TypeCheck(storage, Storage_type))
             return PYTHON;
-        int complex = is_set(AT(t, Tensor_dtype), s_is_complex), told = PYTHON;
+        int complex = has_trait(AT(t, Tensor_dtype), is_complex), told = PYTHON;
         if (complex || (*device != NULL && AT(storage, Storage_device) != *device))
             return complex < 0 ? FAILED : OTHER;
         *device = AT(storage, Storage_device);

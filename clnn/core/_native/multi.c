@@ -13,7 +13,7 @@ static int is_whole(PyObject *t, PyObject *device, PyObject *shape, int loose)
         good = PyObject_RichCompareBool(AT(t, Tensor_shape), shape, Py_EQ);
     if (good <= 0)
         return good;
-    size = PyObject_GetAttr(AT(t, Tensor_dtype), s_itemsize), whole = size == NULL ? NULL : PyNumber_Multiply(AT(t, Tensor__numel), size);
+    size = trait(AT(t, Tensor_dtype), itemsize), whole = size == NULL ? NULL : PyNumber_Multiply(AT(t, Tensor__numel), size);
     good = whole == NULL ? -1 : PyObject_RichCompareBool(whole, AT(storage, Storage_nbytes), Py_EQ);
     Py_XDECREF(size), Py_XDECREF(whole);
     return good;

@@ -28,7 +28,7 @@
     X(Prepared, kernel) X(Prepared, sizes) X(Prepared, fixed) X(Prepared, constants) X(Prepared, checked) X(Prepared, last) X(Prepared, cost) \
     X(Prepared, twin) X(Prepared, numbers) X(Prepared, direct) X(Prepared, where) X(Prepared, args) X(Prepared, like) X(Prepared, shared) X(Prepared, seconds) \
     X(Kernel, cl) X(Kernel, owner) X(Kernel, set_arg) X(Kernel, set_numbers) X(Kernel, set_buffers) X(Kernel, set_bytes) X(Kernel, handle) \
-    X(Cost, calm) X(Cost, skip) X(Inline, done) X(Inline, queue) X(Inline, handle) X(Inline, twin) X(Inline, short) X(Inline, most) X(Config, debug) X(Config, matmul_precision) X(Config, tensor_cores) \
+    X(Cost, calm) X(Cost, skip) X(Inline, done) X(Inline, queue) X(Inline, handle) X(Inline, twin) X(Inline, short) X(Inline, most) X(Config, debug) X(Config, eager) X(Config, matmul_precision) X(Config, tensor_cores) \
     X(Memory, peak) X(Memory, requests) X(Memory, _pool) X(Memory, _allocate) \
     X(OpNode, seq) X(OpNode, edges) X(OpNode, outs) X(OpNode, op) X(OpNode, values) X(OpNode, versions) X(OpNode, metas) X(OpNode, keeps) \
     X(SplicedNode, seq) X(SplicedNode, edges) X(SplicedNode, outs) X(SplicedNode, template) X(SplicedNode, operands) X(SplicedNode, versions) \
@@ -38,12 +38,12 @@
     X(AccumulateGrad, seq) X(AccumulateGrad, edges) X(AccumulateGrad, outs) X(AccumulateGrad, variable) \
     X(_Known, launch) X(_Known, picks) X(_Launch, prepared) X(_Launch, places) X(_Launch, moved) \
     X(Recorded, recipe) X(Recorded, op) X(Recorded, places) X(Recorded, values) X(Recorded, label) \
-    X(Mirror, _host) X(Mirror, span) X(Mirror, known) X(Mirror, place) X(Mirror, nbytes) X(dtype, np) X(Config, share_memory) \
+    X(Mirror, _host) X(Mirror, span) X(Mirror, known) X(Mirror, place) X(Mirror, nbytes) X(dtype, np) X(dtype, itemsize) X(dtype, acc) X(dtype, is_complex) X(dtype, differentiable) X(Config, share_memory) \
     X(Call, kind) X(Call, number) X(Plan, prepared) X(Plan, rest) X(Prepared, buffers)
 #define NAMES(X) \
     X(recorders) X(recording) X(_enqueue) X(on) X(births) X(inline) X(waiting) X(alloc) X(alloc_all) X(lock) \
     X(acquire) X(release) X(peek) X(err_dirty) X(last) X(tended) X(run) X(failed) X(buffer) X(is_complex) X(itemsize) X(_rg) X(append) \
-    X(active_bytes) X(eager) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
+    X(active_bytes) X(acc) X(leaf) X(buf) X(long) X(node) X(_base) X(_grad_fn) X(_out_nr) X(_ver) X(_storage) X(version) X(public) X(watched) \
     X(differentiable) X(grad) X(_view_version) X(_origin) X(inference) X(no_grad) X(shape) X(contiguous_strides) X(_accumulator) \
     X(_leaf_hooks) X(_known) X(_pairs) X(_layouts) X(expr) X(_retry) X(attach) X(label) X(autocast) X(result) X(tend) X(queue) X(word) X(look) \
     X(_views) X(_default_float) X(number) X(pushing) X(off) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) \
@@ -55,7 +55,7 @@
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
     X(launch) X(node) X(repeat) X(shared) X(config) X(plain) X(realize) X(describe_alike) X(Recipe_run) X(Prepared_run) X(Memory_alloc) X(LEFT) X(Missed) \
-    X(recent) X(recorder) X(dispatch) X(packed) X(real) X(most_nodes) X(most_leaves) X(record_briefly) X(record_alike) \
+    X(recent) X(dispatch) X(packed) X(real) X(most_nodes) X(most_leaves) X(worth_counting) X(record_briefly) X(record_alike) \
     X(kind) X(most_elements) X(state) X(refresh) X(accumulator) X(number) X(finish) X(inference_saved) X(watch) X(view_of) X(last) \
     X(fuse) X(of_structure) X(allocate) X(small) X(compute) X(record_pair) X(record_laid) X(record) X(fewest) X(foreign) X(symbols) X(Size) X(whole_items) X(recalled) \
     X(basic) X(basic_op) X(place) X(dtypes) X(integer) X(wake) X(refuse_overlap) X(override) X(item) \
@@ -202,6 +202,15 @@ static inline int needs_grad(PyObject *t)                                      /
     return is_bare(t) ? AT(t, Tensor__rg) == Py_True || (AT(t, Tensor__rg) != NULL && is_true(AT(t, Tensor__rg))) : is_set(t, s__rg);
 }
 
+/* trait(dtype, name): of an element type, a new reference. */
+#define trait(dtype, name) trait_at(dtype, dtype_##name, s_##name)
+static inline PyObject *trait_at(PyObject *dtype, Py_ssize_t slot, PyObject *name)
+{
+    return Py_IS_TYPE(dtype, dtype_type) ? Py_NewRef(AT(dtype, slot)) : PyObject_GetAttr(dtype, name);
+}
+
+#define has_trait(dtype, name) (Py_IS_TYPE(dtype, dtype_type) ? is_true(AT(dtype, dtype_##name)) : is_set(dtype, s_##name))
+
 static inline int add(PyObject *list, PyObject *value)                                 /* takes the reference */
 {
     if (value == NULL)
@@ -257,6 +266,10 @@ PyObject *realize(PyObject *module, PyObject *storage);
 void finish_node(PyObject *node, PyObject *owner, PyObject *buf);
 int launch_known(PyObject *known, PyObject *device, PyObject *reads, PyObject *numbers, PyObject *written, PyObject *offset, int locked);
 extern PyMethodDef buffer_method;
+/* reuse.c */
+int may_end(PyObject *reads);
+PyObject *written_over(PyObject *device, PyObject *reads, PyObject *nodes, PyObject *outs);
+int counted_once(PyObject *refs, long most, long *count, long *leaves);
 /* reductions.c */
 PyObject *folded(PyObject *folds, PyObject *values, int recording);
 int reduced(PyObject *storage, PyObject *root);

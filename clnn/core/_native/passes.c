@@ -184,7 +184,7 @@ static int may_gain(PyObject *have)
     PyObject *st = AT(have, Tensor__storage);
     if (!good || AT(st, Storage_pinned) != Py_False || (good = PyObject_RichCompareBool(AT(st, Storage_version), zero, Py_GE)) <= 0)
         return good < 0 ? -1 : 0;
-    PyObject *size = PyObject_GetAttr(AT(have, Tensor_dtype), s_itemsize), *whole = size == NULL ? NULL : PyNumber_Multiply(AT(have, Tensor__numel), size);
+    PyObject *size = trait(AT(have, Tensor_dtype), itemsize), *whole = size == NULL ? NULL : PyNumber_Multiply(AT(have, Tensor__numel), size);
     good = whole == NULL ? -1 : PyObject_RichCompareBool(whole, AT(st, Storage_nbytes), Py_EQ);
     Py_XDECREF(size), Py_XDECREF(whole);
     return good;

@@ -110,29 +110,15 @@ void finish_node(PyObject *node, PyObject *owner, PyObject *buf)
     change(owner, Storage_node, Py_NewRef(Py_None));
 }
 
-/* reuse._dying: whether memory of an operand may end with this launch, as nothing but the tuples of ``reads`` refers to it, so that Python looks closer. */
-static int may_end(PyObject *reads)
-{
-    Py_ssize_t n = PyList_GET_SIZE(reads);
-    int few = PyDict_GET_SIZE(the_held) != 0;
-#define BUFFER(i) PyTuple_GET_ITEM(PyList_GET_ITEM(reads, i), 0)
-    for (Py_ssize_t i = 0; i < n && !few; i++) {
-        Py_ssize_t uses = 0;
-        for (Py_ssize_t j = 0; j < n; j++)
-            uses += BUFFER(j) == BUFFER(i);
-        few = Py_REFCNT(BUFFER(i)) <= uses;
-    }
-#undef BUFFER
-    return few;
-}
-
 /* Buffers for the values ``outs``. */
 static PyObject *buffers_for(PyObject *outs, PyObject *device, PyObject *reads, PyObject *nodes)
 {
     PyObject *first = AT(PyTuple_GET_ITEM(PyList_GET_ITEM(outs, 0), 1), Storage_nbytes), *alloc;
     int large = PyObject_RichCompareBool(first, the_small, Py_GE);             /* a trace sees that */
-    if (large && (large < 0 || may_end(reads)))
-        return large < 0 ? NULL : PyObject_CallFunctionObjArgs(the_allocate, device, reads, nodes, outs, NULL);
+    int end = large > 0 ? may_end(reads) : large;
+    if (end)
+        return end < 0 ? NULL : variable(the_symbols, s_tracing) == Py_None ? written_over(device, reads, nodes, outs)
+            : PyObject_CallFunctionObjArgs(the_allocate, device, reads, nodes, outs, NULL);
     PyObject *list = PyList_New(0);
     if (list == NULL || (alloc = PyObject_GetAttr(device, s_alloc)) == NULL) {
         Py_XDECREF(list);

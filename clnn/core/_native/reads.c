@@ -278,7 +278,7 @@ PyObject *item(PyObject *module, PyObject *t)
     if (good > 0)
         good = (kind = kind_of(AT(t, Tensor_dtype))) != 0;
     if (good > 0) {
-        PyObject *size = PyObject_GetAttr(AT(t, Tensor_dtype), s_itemsize), *bytes = NULL, *number = NULL;
+        PyObject *size = trait(AT(t, Tensor_dtype), itemsize), *bytes = NULL, *number = NULL;
         Py_ssize_t n = size == NULL ? -1 : PyLong_AsSsize_t(size);
         Py_XDECREF(size);
         if (n > 0 && (bytes = read_from(AT(t, Tensor__storage), n, PyLong_AsSsize_t(AT(t, Tensor__offset)) * n)) != NULL)

@@ -54,7 +54,7 @@ static PyObject *new_pending(PyObject *const *what)
 {
     enum { EXPR, REFS, COMPUTE, DTYPE, SHAPE, NUMEL, DEVICE, COUNT, LEAVES, LINEAR };
     PyObject *node = new_object(Node_type), *storage = new_object(Storage_type), *out = NULL, *done = NULL;
-    PyObject *size = PyObject_GetAttr(what[DTYPE], s_itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(what[NUMEL], size);
+    PyObject *size = trait(what[DTYPE], itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(what[NUMEL], size);
     if (node != NULL && storage != NULL && nbytes != NULL && (out = PyWeakref_NewRef(storage, NULL)) != NULL) {
         put(node, Node_expr, what[EXPR]), put(node, Node_args, what[REFS]), put(node, Node_compute, what[COMPUTE]), put(node, Node_dtype, what[DTYPE]);
         put(node, Node_shape, what[SHAPE]), put(node, Node_numel, what[NUMEL]), put(node, Node_device, what[DEVICE]), put(node, Node_count, what[COUNT]);
@@ -87,8 +87,11 @@ PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n)
 /* The storage of a new node over ``refs``; NULL without an error where Python has to record it. */
 static PyObject *pending(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below)
 {
-    int failing = PyObject_IsTrue(AT(expr, Expr_failing)), eager = is_set(the_recorder, s_eager);
-    if (failing || eager || recordable() != 1 || below->count > PyLong_AsLong(the_most_nodes) || below->leaves > PyLong_AsLong(the_most_leaves))
+    int failing = PyObject_IsTrue(AT(expr, Expr_failing)), eager = is_true(AT(the_config, Config_eager));
+    long most = PyLong_AsLong(the_most_leaves);
+    if (failing || eager || recordable() != 1 || below->count > PyLong_AsLong(the_most_nodes))
+        return NULL;
+    if (below->leaves > most && (below->count > PyLong_AsLong(the_worth_counting) || !counted_once(refs, most, &below->count, &below->leaves)))
         return NULL;
     PyObject *count = PyLong_FromLong(below->count), *leaves = PyLong_FromLong(below->leaves), *storage = NULL;
     if (count != NULL && leaves != NULL) {
@@ -299,7 +302,7 @@ PyObject *packed_number(PyObject *value, PyObject *kind)
 /* A number as launches take it. */
 PyObject *number_of(PyObject *ref, PyObject *expr, PyObject *compute, Py_ssize_t place)
 {
-    PyObject *longs = AT(expr, Expr_longs), *kind = PyObject_GetAttr(compute, s_acc), *got = NULL;
+    PyObject *longs = AT(expr, Expr_longs), *kind = trait(compute, acc), *got = NULL;
     int some = kind == NULL ? -1 : PyObject_IsTrue(longs);
     if (some == 0 && PyUnicode_CompareWithASCIIString(kind, "float") == 0) {
         got = PyFloat_CheckExact(ref) || PyLong_CheckExact(ref) ? packed_number(ref, kind) : PyObject_CallOneArg(the_real, ref);
@@ -388,7 +391,7 @@ static int add_equal_reads(PyObject *key, PyObject *reads)
             PyList_SET_ITEM(places, i, place);
     }
 #undef READ
-    PyObject *text = places == NULL ? NULL : PyObject_Str(places);
+    PyObject *text = places == NULL ? NULL : PyObject_Bytes(places);
     Py_XDECREF(places);
     return add(key, text);
 }

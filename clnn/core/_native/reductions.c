@@ -87,7 +87,7 @@ static PyObject *folded_like(PyObject *t, PyObject *node, PyObject *like)
 PyObject *folded(PyObject *folds, PyObject *values, int recording)
 {
     PyObject *t = NULL, *key = key_of(values, &t), *node = key == NULL ? NULL : prologue(t), *like = NULL, *births = variable(the_node, s_births);
-    int eager = is_set(the_recorder, s_eager), tracked = recording && node != NULL ? needs_grad(t) : 0;
+    int eager = is_true(AT(the_config, Config_eager)), tracked = recording && node != NULL ? needs_grad(t) : 0;
     if (node != NULL && births == Py_None && !PyDict_GET_SIZE(the_shared) && eager == 0 && tracked == 0)
         like = PyDict_GetItemWithError(folds, key);
     Py_XDECREF(key);

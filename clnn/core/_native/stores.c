@@ -130,7 +130,7 @@ int come_apart(PyObject *st, Py_ssize_t known)
 /* A number as the launch takes it, a new reference. */
 static PyObject *packed(PyObject *value, PyObject *dtype)
 {
-    PyObject *acc = PyObject_GetAttr(dtype, s_acc), *got = acc == NULL ? NULL : packed_number(value, acc);
+    PyObject *acc = trait(dtype, acc), *got = acc == NULL ? NULL : packed_number(value, acc);
     Py_XDECREF(acc);
     return got;
 }
@@ -307,7 +307,7 @@ PyObject *put_at(PyObject *module, PyObject *const *args, Py_ssize_t n)
 /* Whether ``target`` is some, but not all, of its memory: inplace.part_of_memory. */
 static int is_part(PyObject *target)
 {
-    PyObject *size = PyObject_GetAttr(AT(target, Tensor_dtype), s_itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(AT(target, Tensor__numel), size);
+    PyObject *size = trait(AT(target, Tensor_dtype), itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(AT(target, Tensor__numel), size);
     int part = nbytes == NULL ? -1 : PyObject_IsTrue(nbytes);
     if (part > 0)
         part = PyObject_RichCompareBool(nbytes, AT(AT(target, Tensor__storage), Storage_nbytes), Py_LT);

@@ -170,7 +170,7 @@ static int deliver(PyObject *node, PyObject *out, PyObject *values, unsigned lon
         Py_XDECREF(bits), Py_XDECREF(got);
         return got == NULL ? -1 : 0;
     }
-    int smooth = outs && save_result(node, out) ? -1 : is_set(AT(out, Tensor_dtype), s_differentiable);
+    int smooth = outs && save_result(node, out) ? -1 : has_trait(AT(out, Tensor_dtype), differentiable);
     if (smooth <= 0)
         return smooth;
     return set_history(out, _grad_fn, node) || set_history(out, _out_nr, zero) || set_history(out, _rg, Py_True) ? -1 : 0;

@@ -29,7 +29,7 @@ static int set_base(PyObject *t, PyObject *base, PyObject *own, PyObject *record
         failed = origin == NULL || (origin != Py_None && set_history(t, _origin, origin));
         Py_XDECREF(origin);
     }
-    int smooth = failed ? -1 : is_set(AT(t, Tensor_dtype), s_differentiable), on = smooth < 0 ? -1 : PyObject_IsTrue(recording);
+    int smooth = failed ? -1 : has_trait(AT(t, Tensor_dtype), differentiable), on = smooth < 0 ? -1 : PyObject_IsTrue(recording);
     if (smooth > 0 && !on) {
         int inside = is_true(own(state, inference));
         PyObject *tracked = inside < 0 ? NULL : history(first == Py_None ? base : first, _rg);

@@ -67,7 +67,7 @@ static PyObject *keep(PyObject *device, PyObject *storage, PyObject *buf, PyObje
 static PyObject *array_over(PyObject *t, PyObject *memory)
 {
     PyObject *row = AT(AT(t, Tensor_dtype), dtype_np), *strides = AT(t, Tensor__strides), *offset = NULL, *steps = NULL, *got = NULL;
-    PyObject *size = PyObject_GetAttr(AT(t, Tensor_dtype), s_itemsize);
+    PyObject *size = trait(AT(t, Tensor_dtype), itemsize);
     Py_ssize_t itemsize = size == NULL ? -1 : PyLong_AsSsize_t(size), n = PyTuple_GET_SIZE(strides), begin = PyLong_AsSsize_t(AT(t, Tensor__offset));
     Py_XDECREF(size);
     if (itemsize > 0 && !PyErr_Occurred() && (offset = PyLong_FromSsize_t(begin * itemsize)) != NULL) {
