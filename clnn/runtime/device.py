@@ -84,7 +84,7 @@ class Device(Transfers):
         self.recording = None    # a capture.Recording that takes transfers instead of the queue
         # Held while anything is enqueued, and by those who ask what still runs until they acted on the answer: threads take turns. Arguments are state of
         # kernel objects, and PoCL 3.1 deadlocks where two threads are inside of its device for short launches.
-        self.lock = threading.RLock()
+        self.lock = native.lock()
         self._kernels, self._programs, self.loaded = {}, {}, {}    # loaded: programs by their name on disk
         self.waiting, self.backlog = False, Backlog(self)
         self._context = self._queue = self._memory = self._untimed = None
@@ -172,7 +172,7 @@ class Device(Transfers):
         for keep in (self._queue, self._context, self._memory):  # never destroyed: a driver's destructors hang here, too
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(keep))
         self._queue = self._context = self.__dict__["queue"] = self.inline = None
-        self.waiting, self.lock = False, threading.RLock()      # a thread that is not here any more may hold the old one
+        self.waiting, self.lock = False, native.lock()      # a thread that is not here any more may hold the old one
         self.__dict__["alloc"] = lambda nbytes: self.check_process()
 
     def tend(self) -> None:
@@ -382,7 +382,7 @@ def _host_words(device):
 _devices: list[Device] | None = None
 _hidden: list[Device] = []  # simulators: found by name only
 _default: Device | None = None
-_list_lock = threading.RLock()
+_list_lock = native.lock()
 
 
 def list_devices() -> list[Device]:

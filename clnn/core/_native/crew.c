@@ -190,6 +190,11 @@ static void judge(double own, double seconds, double now)
 /* Run ``n`` groups of work that takes one thread ``seconds``, or nobody knows how long (0): how long it would take the calling thread alone. */
 double work_together(Work *work, void *given, size_t n, double seconds)
 {
+    static unsigned calls;
+    if (n <= 1 || !crew.helpers || (seconds > 0.0 && seconds < ALONE / 8 && ++calls % 16)) {           /* nothing to share: a look at the clock is dearer */
+        work(given, 0, 0, n);
+        return 0.0;
+    }
     double start = seconds_awake();
     int called = n > 1 && crew.helpers ? called_up(seconds, start) : 0;
     if (!called) {

@@ -42,7 +42,7 @@ PyObject *find_all(PyObject *x, PyObject *device, PyObject *state)
     Plan p = {.rank = 2, .dim = 0};
     int64_t places[MOST];
     Py_ssize_t counts[MOST], total = 0;
-    PyObject *size = trait(AT(x, Tensor_dtype), itemsize), *source = settled_buffer(AT(x, Tensor__storage)), *alloc = PyDict_GetItem(state, s_alloc);
+    PyObject *size = trait(AT(x, Tensor_dtype), itemsize), *source = settled_buffer(AT(x, Tensor__storage)), *alloc = of_device(state, alloc);
     PyObject *nbytes = NULL, *buf = NULL, *result = NULL;
     void *memory = NULL, *target = NULL;
     Py_ssize_t itemsize = size == NULL ? -1 : PyLong_AsSsize_t(size);

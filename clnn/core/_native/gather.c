@@ -306,7 +306,7 @@ static PyObject *read_all(PyObject *x, PyObject *indices, PyObject *device, PyOb
     int good = itemsize > 0 && source != NULL && plan(&p, x, indices, n, first);
     if (good)
         numel = planned(&p);
-    PyObject *alloc = PyDict_GetItem(state, s_alloc);
+    PyObject *alloc = of_device(state, alloc);
     if (good > 0 && numel && numel <= MOST && alloc != NULL && address_in(device, source, &memory) > 0 && (nbytes = PyLong_FromSsize_t(numel * itemsize)) != NULL
             && (buf = PyObject_CallOneArg(alloc, nbytes)) != NULL && address_in(device, buf, &target) > 0 && !PyDict_SetItem(state, s_peek, Py_None)) {
         p.base.memory = memory;
@@ -364,8 +364,8 @@ static int number_as(PyObject *value, PyObject *dtype, char *bytes)
 /* Whether nothing was enqueued but what is complete. */
 static int is_quiet(PyObject *state)
 {
-    PyObject *side = PyDict_GetItem(state, s_inline);
-    return PyDict_GetItem(state, s_waiting) == Py_False && PyDict_GetItem(state, s_last) == AT(side, Inline_done);
+    PyObject *side = of_device(state, inline);
+    return of_device(state, waiting) == Py_False && of_device(state, last) == AT(side, Inline_done);
 }
 
 /* -- regions ----------------------------------------------------------------------------------------------------------------------- */
@@ -413,7 +413,7 @@ int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *str
         return -1;
     }
     Py_ssize_t itemsize = PyLong_AsSsize_t(size);
-    side = PyDict_GetItem(state, s_inline), lock = PyDict_GetItem(state, s_lock);
+    side = of_device(state, inline), lock = of_device(state, lock);
     good = side != NULL && IS(side, Inline) && is_near(state) && lock != NULL ? short_way(state, side) : 0;
     if (good > 0)
         good = is_ready(state, side);
@@ -477,7 +477,7 @@ static PyObject *done_here(PyObject *x, PyObject *indices, PyObject *value)
     PyObject *device = AT(AT(x, Tensor__storage), Storage_device), *state, *lock, *side;
     if ((indices != NULL && is_tracked(x)) || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    side = PyDict_GetItem(state, s_inline), lock = PyDict_GetItem(state, s_lock);
+    side = of_device(state, inline), lock = of_device(state, lock);
     good = side != NULL && IS(side, Inline) && is_near(state) && lock != NULL
         && (indices == NULL || (count = find_indices(indices, device, &first)) > 0) && is_sent(x) > 0 ? indices == NULL ? is_few(x, 1) : realized(x, indices) : 0;
     good = PyErr_Occurred() ? -1 : good;

@@ -150,6 +150,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
     PyObject *known, *python, *folds;       /* folds: what reductions of pending operands come to, or None */
+    Recent *recent;
     Py_ssize_t ready;
     long tries;
     int entries;                            /* of composites, whether calls that record gradients are repeated; -1: of others */
@@ -216,6 +217,8 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
             got = Py_NewRef(the_LEFT);
         }
     } else if (found != NULL && (IS(found, Recipe) || IS(found, Recorded))) {
+        if (IS(found, Recipe) && !tracks)
+            self->recent = keep_recent(self->recent, self->known, values, found);
         if (!self->ready || !compute_pending(buffers))
             got = IS(found, Recipe) ? run_recipe(found, buffers) : run_recorded(found, buffers, tensors);
     } else if (found != NULL && PyLong_AsLong(found) > self->tries) {
@@ -246,7 +249,13 @@ static PyObject *again_call(PyObject *callable, PyObject *const *args, size_t co
         return Py_NewRef(the_LEFT);
     if (PyVectorcall_NARGS(count) != 1 || names != NULL || !PyTuple_Check(args[0]))
         return PyErr_Format(PyExc_TypeError, "takes the values of a call, as a tuple");
-    PyObject *key = PyList_New(0), *buffers = PyList_New(0), *tensors = recording ? PyList_New(0) : NULL, *got = NULL;
+    PyObject *given = NULL, *met = recent_recipe(self->recent, self->known, args[0], recording, &given), *got = NULL;
+    if (met != NULL) {
+        got = run_recipe(met, given);
+        Py_DECREF(met), Py_DECREF(given);
+        return got;
+    }
+    PyObject *key = PyList_New(0), *buffers = PyList_New(0), *tensors = recording ? PyList_New(0) : NULL;
     if (key != NULL && buffers != NULL && (!recording || tensors != NULL))
         got = look_up(self, args[0], key, buffers, tensors);
     Py_XDECREF(key), Py_XDECREF(buffers), Py_XDECREF(tensors);
@@ -272,6 +281,7 @@ static int again_clear(PyObject *self)
 static void again_dealloc(PyObject *self)
 {
     PyObject_GC_UnTrack(self);
+    forget_recent(((Again *)self)->recent);
     again_clear(self);
     Py_TYPE(self)->tp_free(self);
 }
@@ -298,7 +308,7 @@ PyObject *again(PyObject *module, PyObject *args)
     Again *new = PyObject_GC_New(Again, &Again_type);
     if (new == NULL)
         return NULL;
-    new->call = again_call, new->ready = ready, new->tries = tries, new->entries = entries;
+    new->call = again_call, new->recent = NULL, new->ready = ready, new->tries = tries, new->entries = entries;
     new->known = Py_NewRef(known), new->python = Py_NewRef(python), new->folds = Py_NewRef(folds);
     PyObject_GC_Track(new);
     return (PyObject *)new;

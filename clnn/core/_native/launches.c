@@ -176,12 +176,18 @@ PyObject *at_once(PyObject *module, PyObject *const *args, Py_ssize_t n)
     Py_RETURN_NONE;
 }
 
+/* What was read last may be another now. */
+static int forget_peek(PyObject *state)
+{
+    return of_device(state, peek) == Py_None ? 0 : PyDict_SetItem(state, s_peek, Py_None);
+}
+
 /* Prepared.enqueue: the event, a new reference; something else where the calling thread's queue (``side``'s, or NULL) has run it. ``numbers``: NULL for none;
    ``state``: the device's attributes. */
 static PyObject *enqueue(PyObject *way, PyObject *device, PyObject *state, PyObject *queue, PyObject *side, PyObject *picked, PyObject *numbers)
 {
     PyObject *kernel = AT(way, Prepared_kernel), *got, *driver = variable(the_launch, s__enqueue);
-    if (driver == NULL || PyDict_SetItem(state, s_peek, Py_None) || (AT(way, Prepared_checked) == Py_True && PyDict_SetItem(state, s_err_dirty, Py_True)))
+    if (driver == NULL || forget_peek(state) || (AT(way, Prepared_checked) == Py_True && PyDict_SetItem(state, s_err_dirty, Py_True)))
         return NULL;
     if ((AT(kernel, Kernel_owner) == way || !set_constants(way, kernel)) && (numbers == NULL || !set_numbers(way, kernel, numbers))
             && (got = PyObject_CallOneArg(AT(kernel, Kernel_set_buffers), picked)) != NULL) {
@@ -214,7 +220,7 @@ static int counted_down(PyObject *cost, Py_ssize_t slot)
 /* Whether nothing that was enqueued before is still running: Inline.free. */
 static int is_free(PyObject *state, PyObject *side, PyObject *kernel)
 {
-    if (PyDict_GetItem(state, s_last) == AT(side, Inline_done))
+    if (of_device(state, last) == AT(side, Inline_done))
         return 1;
     PyObject *got = PyObject_CallMethodOneArg(side, s_free, kernel);
     int free = got == NULL ? -1 : PyObject_IsTrue(got);
@@ -227,7 +233,7 @@ static PyObject *enqueue_here(PyObject *way, PyObject *device, PyObject *state, 
 {
     PyObject *direct = AT(way, Prepared_direct);
     if (Py_IS_TYPE(direct, &Direct_made)) {
-        if (PyDict_SetItem(state, s_peek, Py_None) || (AT(way, Prepared_checked) == Py_True && PyDict_SetItem(state, s_err_dirty, Py_True)))
+        if (forget_peek(state) || (AT(way, Prepared_checked) == Py_True && PyDict_SetItem(state, s_err_dirty, Py_True)))
             return NULL;
         int done = run_direct(direct, picked, AT(way, Prepared_numbers), numbers);
         if (done)
@@ -256,7 +262,7 @@ static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObjec
 /* Raise at once what a launch reported. */
 static int look(PyObject *device, PyObject *state)
 {
-    PyObject *word = PyDict_GetItem(state, s_word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
+    PyObject *word = of_device(state, word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
     Py_XDECREF(got);
     return got == NULL ? -1 : 0;
 }
@@ -306,7 +312,7 @@ static int launched_anew(PyObject *prepared, PyObject *device, PyObject *state, 
     if (done > 0) {
         double before = PyFloat_AsDouble(AT(like, Prepared_seconds)), seconds = before;
         int checked = AT(like, Prepared_checked) == Py_True;
-        done = PyErr_Occurred() || PyDict_SetItem(state, s_peek, Py_None) || (checked && PyDict_SetItem(state, s_err_dirty, Py_True)) ? -1
+        done = PyErr_Occurred() || forget_peek(state) || (checked && PyDict_SetItem(state, s_err_dirty, Py_True)) ? -1
             : run_anew(way, AT(prepared, Prepared_where), AT(prepared, Prepared_args), picked, AT(prepared, Prepared_numbers), numbers, &seconds);
         PyObject *now = done <= 0 || seconds == before ? NULL : PyFloat_FromDouble(seconds);
         if (now != NULL)
@@ -321,7 +327,7 @@ static int launched_anew(PyObject *prepared, PyObject *device, PyObject *state, 
 /* Launch in the driver's threads, where no try in the calling one is due, or it is ``busy``; the device's lock is held. */
 static int launched_there(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked, PyObject *numbers, int busy)
 {
-    PyObject *cost = AT(prepared, Prepared_cost), *queue = PyDict_GetItem(state, s_queue), *event;
+    PyObject *cost = AT(prepared, Prepared_cost), *queue = of_device(state, queue), *event;
     if (AT(prepared, Prepared_sizes) == Py_None || queue == NULL || (side != Py_None && AT(prepared, Prepared_checked) == Py_True))
         return NOT_KNOWN;
     if (side != Py_None && !busy) {
@@ -337,26 +343,13 @@ static int launched_there(PyObject *prepared, PyObject *device, PyObject *state,
     return failed ? -1 : THERE;
 }
 
-int held(PyObject *lock, PyObject *how)                     /* take or release a lock, whatever is raised */
-{
-    PyObject *type, *value, *trace;
-    PyErr_Fetch(&type, &value, &trace);
-    PyObject *got = PyObject_CallMethodNoArgs(lock, how);
-    if (got != NULL || type != NULL) {
-        PyErr_Clear();
-        PyErr_Restore(type, value, trace);
-    }
-    Py_XDECREF(got);
-    return got == NULL ? -1 : 0;
-}
-
 /* Whether launches on a device may go this way: no one listens, nothing waits, no array looks into memory. ``side``: its way of short launches or
    None, borrowed. */
 static int usual(PyObject *state, PyObject **side)
 {
     int quiet = unheard();
-    PyObject *waiting = PyDict_GetItem(state, s_waiting);
-    *side = PyDict_GetItem(state, s_inline);
+    PyObject *waiting = of_device(state, waiting);
+    *side = of_device(state, inline);
     if (quiet < 0)
         return -1;
     return quiet && !PyObject_IsTrue(AT(the_config, Config_debug)) && !PyDict_GET_SIZE(the_shared) && *side != NULL && (*side == Py_None || IS(*side, Inline)) && waiting != NULL
@@ -373,7 +366,7 @@ static PyObject *run_here(PyObject *prepared, PyObject *const *args, Py_ssize_t 
         return PyObject_Vectorcall(the_Prepared_run, all, n + 1, NULL);
     }
     int done = usual(state, &side);
-    if (done == 1 && (numbers == NULL || PyList_Check(numbers) || PyTuple_Check(numbers)) && (lock = PyDict_GetItem(state, s_lock)) != NULL) {
+    if (done == 1 && (numbers == NULL || PyList_Check(numbers) || PyTuple_Check(numbers)) && (lock = of_device(state, lock)) != NULL) {
         if (locked || !(done = held(lock, s_acquire))) {
             done = launched_here(prepared, args[0], state, side, args[1], numbers);
             if (done == NOT_KNOWN)
@@ -383,7 +376,7 @@ static PyObject *run_here(PyObject *prepared, PyObject *const *args, Py_ssize_t 
             if (!locked)
                 held(lock, s_release);
         }
-        PyObject *tended = done == THERE ? PyDict_GetItem(state, s_tended) : NULL;
+        PyObject *tended = done == THERE ? of_device(state, tended) : NULL;
         if (tended != NULL && PyObject_IsTrue(tended)) {
             PyObject *got = PyObject_CallMethodNoArgs(args[0], s_tend);
             Py_XDECREF(got);
@@ -416,8 +409,8 @@ PyMethodDef run_prepared_method = {"run", (PyCFunction)(void (*)(void))run_prepa
 /* One launch of a list; the device's lock is held. The one before may wait for the build of its kernel, and all that follow wait with it. */
 static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked)
 {
-    int done = IS(prepared, Prepared) && PyDict_GetItem(state, s_waiting) == Py_False ? launched_here(prepared, device, state, side, picked, NULL) : 0;
-    if (done == NOT_KNOWN && IS(prepared, Prepared) && PyDict_GetItem(state, s_waiting) == Py_False)
+    int done = IS(prepared, Prepared) && of_device(state, waiting) == Py_False ? launched_here(prepared, device, state, side, picked, NULL) : 0;
+    if (done == NOT_KNOWN && IS(prepared, Prepared) && of_device(state, waiting) == Py_False)
         done = launched_anew(prepared, device, state, side, picked, NULL);
     if (done < 0 || done == HERE)
         return done < 0 ? -1 : 0;
@@ -429,7 +422,7 @@ static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyO
 /* The launches of a recipe, none of which takes numbers, with operands and memory from ``buffers``. */
 static int launch_all(PyObject *recipe, PyObject *device, PyObject *state, PyObject *side, PyObject *buffers)
 {
-    PyObject *lock = PyDict_GetItem(state, s_lock), *launches = AT(recipe, Recipe_launches), *all = PySequence_Concat(buffers, AT(recipe, Recipe_places));
+    PyObject *lock = of_device(state, lock), *launches = AT(recipe, Recipe_launches), *all = PySequence_Concat(buffers, AT(recipe, Recipe_places));
     int stopped = all == NULL || lock == NULL || held(lock, s_acquire) ? -1 : 0;
     if (stopped) {
         Py_XDECREF(all);
@@ -475,18 +468,34 @@ static PyObject *made(PyObject *device, PyObject *buffers, PyObject *told)
     return tensor;
 }
 
-/* Note that ``n`` buffers were given. */
-static int count_buffers(PyObject *memory, Py_ssize_t n)
+/* How many bytes may be given before the peak of ``memory``, as it was then, can be exceeded. */
+static struct { PyObject *memory, *peak; Py_ssize_t left; } below_peak;
+
+/* Ask how much is in use, and note the most that ever was. */
+static int note_peak(PyObject *memory)
 {
-    PyObject *count = PyLong_FromSsize_t(n), *active = PyObject_GetAttr(AT(memory, Memory__pool), s_active_bytes);
-    PyObject *total = count == NULL ? NULL : PyNumber_Add(AT(memory, Memory_requests), count);
-    int more = active == NULL || total == NULL ? -1 : PyObject_RichCompareBool(active, AT(memory, Memory_peak), Py_GT);
-    if (more >= 0)
-        change(memory, Memory_requests, Py_NewRef(total));
+    PyObject *active = PyObject_GetAttr(AT(memory, Memory__pool), s_active_bytes);
+    int more = active == NULL ? -1 : PyObject_RichCompareBool(active, AT(memory, Memory_peak), Py_GT);
     if (more > 0)
         change(memory, Memory_peak, Py_NewRef(active));
-    Py_XDECREF(count), Py_XDECREF(active), Py_XDECREF(total);
+    if (more >= 0) {
+        below_peak.memory = memory, below_peak.left = PyLong_AsSsize_t(AT(memory, Memory_peak)) - PyLong_AsSsize_t(active);
+        Py_XSETREF(below_peak.peak, Py_NewRef(AT(memory, Memory_peak)));
+    }
+    Py_XDECREF(active);
     return more < 0 ? -1 : 0;
+}
+
+/* Note that ``n`` buffers of ``bytes`` together were given: of their classes of sizes, which are a fourth larger at most. */
+static int count_buffers(PyObject *memory, Py_ssize_t n, Py_ssize_t bytes)
+{
+    PyObject *count = PyLong_FromSsize_t(n), *total = count == NULL ? NULL : PyNumber_Add(AT(memory, Memory_requests), count);
+    Py_XDECREF(count);
+    if (total == NULL)
+        return -1;
+    change(memory, Memory_requests, total);
+    below_peak.left -= bytes + bytes / 2 + 64 * n;
+    return below_peak.left < 0 || below_peak.memory != memory || below_peak.peak != AT(memory, Memory_peak) ? note_peak(memory) : 0;
 }
 
 /* Memory.alloc_all: a list of buffers. */
@@ -495,7 +504,7 @@ static PyObject *allocated(PyObject *alloc_all, PyObject *sizes)
     PyObject *memory = PyMethod_Check(alloc_all) ? PyMethod_GET_SELF(alloc_all) : NULL;
     if (memory == NULL || !IS(memory, Memory))
         return PyObject_CallOneArg(alloc_all, sizes);
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(sizes);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sizes), bytes = 0;
     PyObject *list = PyList_New(n);
     if (list == NULL)
         return NULL;
@@ -509,8 +518,9 @@ static PyObject *allocated(PyObject *alloc_all, PyObject *sizes)
             return PyObject_CallOneArg(alloc_all, sizes);
         }
         PyList_SET_ITEM(list, i, buf);
+        bytes += PyLong_AsSsize_t(PySequence_Fast_GET_ITEM(sizes, i));
     }
-    if (count_buffers(memory, n))
+    if (count_buffers(memory, n, bytes))
         Py_CLEAR(list);
     return list;
 }
@@ -529,7 +539,7 @@ static PyObject *alloc(PyObject *memory, PyObject *nbytes)
             buf = PyObject_CallMethodObjArgs(memory, s__retry, nbytes, value, NULL);
             Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
         }
-        if (buf != NULL && count_buffers(memory, 1))
+        if (buf != NULL && count_buffers(memory, 1, size))
             Py_CLEAR(buf);
         return buf;
     }
@@ -575,7 +585,7 @@ PyObject *run_recipe(PyObject *recipe, PyObject *buffers)
     if (state == NULL)
         return NULL;
     int small = PyObject_IsTrue(AT(recipe, Recipe_small)), way = usual(state, &side);
-    PyObject *function = PyDict_GetItem(state, small ? s_alloc_all : s_alloc);
+    PyObject *function = small ? of_device(state, alloc_all) : of_device(state, alloc);
     if (births != Py_None || way != 1 || function == NULL) {
         Py_DECREF(state);
         return way < 0 ? NULL : PyObject_CallFunctionObjArgs(the_Recipe_run, recipe, buffers, NULL);

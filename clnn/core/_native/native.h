@@ -136,9 +136,24 @@ static inline int is_true(PyObject *value)                                      
     return value == Py_False || value == Py_None ? 0 : value == Py_True ? 1 : value == NULL ? -1 : PyObject_IsTrue(value);
 }
 
-static inline PyObject *new_object(PyTypeObject *type)                          /* object.__new__(type) */
+/* of_device(state, name): what a device has among its attributes ``state``, borrowed; NULL without an error where it has no such. */
+#define DEVICE(X) X(alloc) X(alloc_all) X(inline) X(last) X(lock) X(near) X(peek) X(queue) X(recording) X(tended) X(transfers) X(waiting) X(word)
+#define of_device(state, name) of_device_##name(state)
+#define X(name) \
+    static inline PyObject *of_device_##name(PyObject *state) \
+    { \
+        static Seen seen; \
+        uint64_t tag = TAG(state); \
+        if (!tag || tag != seen.tag) \
+            seen.value = PyDict_GetItem(state, s_##name), seen.tag = tag; \
+        return seen.value; \
+    }
+DEVICE(X)
+#undef X
+
+static inline PyObject *new_object(PyTypeObject *type)                          /* object.__new__(type), without room for attributes before there are some */
 {
-    return PyBaseObject_Type.tp_new(type, nothing, NULL);
+    return type->tp_alloc(type, 0);
 }
 
 static inline void put(PyObject *object, Py_ssize_t slot, PyObject *value)      /* of a new object */
@@ -237,8 +252,10 @@ static inline int is_tracked(PyObject *t)                                       
     return grad <= 0 ? grad : needs_grad(t);
 }
 
-/* launches.c */
+/* lock.c */
+extern PyTypeObject Lock_made;
 int held(PyObject *lock, PyObject *how);
+/* launches.c */
 PyObject *run_recipe(PyObject *recipe, PyObject *buffers);
 PyObject *at_once(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n);
@@ -250,6 +267,11 @@ int only_integers(PyObject *values);
 PyObject *again(PyObject *module, PyObject *args);
 PyObject *apart(PyObject *module, PyObject *values);
 PyObject *kind(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* recent.c */
+typedef struct Recent Recent;
+PyObject *recent_recipe(Recent *recent, PyObject *known, PyObject *values, int recording, PyObject **given);
+Recent *keep_recent(Recent *recent, PyObject *known, PyObject *values, PyObject *recipe);
+void forget_recent(Recent *recent);
 /* recording.c */
 PyObject *brief(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *alike(PyObject *module, PyObject *const *args, Py_ssize_t n);

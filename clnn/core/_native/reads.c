@@ -4,10 +4,10 @@
 /* Let go of what was kept for writes that may still run, where nothing does: whether it is gone. */
 static int let_go(PyObject *state, PyObject *side, PyObject *kept)
 {
-    PyObject *lock = PyDict_GetItem(state, s_lock), *got = NULL;
-    if (lock == NULL || PyDict_GetItem(state, s_last) != AT(side, Inline_done) || held(lock, s_acquire))
+    PyObject *lock = of_device(state, lock), *got = NULL;
+    if (lock == NULL || of_device(state, last) != AT(side, Inline_done) || held(lock, s_acquire))
         return PyErr_Occurred() ? -1 : 0;
-    int quiet = PyDict_GetItem(state, s_last) == AT(side, Inline_done);         /* another thread may just have added one */
+    int quiet = of_device(state, last) == AT(side, Inline_done);         /* another thread may just have added one */
     if (quiet)
         got = PyObject_CallMethodNoArgs(kept, s_clear);
     held(lock, s_release);
@@ -35,7 +35,7 @@ int short_way(PyObject *state, PyObject *side)
 /* Whether all that was launched is complete, or is so after a moment. */
 int is_ready(PyObject *state, PyObject *side)
 {
-    if (PyDict_GetItem(state, s_last) == AT(side, Inline_done))
+    if (of_device(state, last) == AT(side, Inline_done))
         return 1;
     PyObject *got = PyObject_CallMethodNoArgs(side, s_idle);
     int ready = got == NULL ? -1 : PyObject_IsTrue(got);
@@ -46,12 +46,12 @@ int is_ready(PyObject *state, PyObject *side)
 /* Whether this process has the device's memory before it. */
 int is_near(PyObject *state)
 {
-    return PyDict_GetItem(state, s_near) == Py_True;
+    return of_device(state, near) == Py_True;
 }
 
 int count_transfer(PyObject *state)
 {
-    PyObject *count = PyDict_GetItem(state, s_transfers), *more = count == NULL ? NULL : PyNumber_Add(count, one);
+    PyObject *count = of_device(state, transfers), *more = count == NULL ? NULL : PyNumber_Add(count, one);
     int failed = more == NULL || PyDict_SetItem(state, s_transfers, more);
     Py_XDECREF(more);
     return failed ? -1 : 1;
@@ -60,9 +60,9 @@ int count_transfer(PyObject *state)
 /* Look at ``buf`` for the first time: the second look reads more at once (see Transfers.read). 0: it was looked at before. */
 static int look_first(PyObject *state, PyObject *buf)
 {
-    PyObject *peek = PyDict_GetItem(state, s_peek), *which = PyLong_FromVoidPtr(buf), *now = NULL, *count, *more = NULL;
+    PyObject *peek = of_device(state, peek), *which = PyLong_FromVoidPtr(buf), *now = NULL, *count, *more = NULL;
     int seen = which == NULL || peek == NULL ? -1 : peek == Py_None ? 0 : PyObject_RichCompareBool(PyTuple_GET_ITEM(peek, 0), which, Py_EQ);
-    if (!seen && (now = PyTuple_Pack(3, which, Py_None, zero)) != NULL && (count = PyDict_GetItem(state, s_transfers)) != NULL)
+    if (!seen && (now = PyTuple_Pack(3, which, Py_None, zero)) != NULL && (count = of_device(state, transfers)) != NULL)
         more = PyNumber_Add(count, one);
     int failed = seen < 0 || (!seen && (more == NULL || PyDict_SetItem(state, s_peek, now) || PyDict_SetItem(state, s_transfers, more)));
     Py_XDECREF(which), Py_XDECREF(now), Py_XDECREF(more);
@@ -72,7 +72,7 @@ static int look_first(PyObject *state, PyObject *buf)
 /* The bytes at ``place`` of ``buf``: 1; 0 where the driver has to be asked by Python. */
 static int fetch(PyObject *device, PyObject *state, PyObject *side, PyObject *buf, PyObject *place, PyObject *bytes)
 {
-    PyObject *lock = PyDict_GetItem(state, s_lock), *driver = PyObject_GetAttr(device, s__to_host), *got = NULL;
+    PyObject *lock = of_device(state, lock), *driver = PyObject_GetAttr(device, s__to_host), *got = NULL;
     PyObject *args[] = {AT(side, Inline_queue), buf, bytes, place, Py_None, Py_True};
     if (is_near(state) && lock != NULL && !held(lock, s_acquire)) {
         void *memory;
@@ -155,7 +155,7 @@ PyObject *read_from(PyObject *storage, Py_ssize_t size, Py_ssize_t first)
     buf = settled_buffer(storage);
     if (buf == NULL || (state = PyObject_GenericGetDict(device, NULL)) == NULL)
         return NULL;
-    side = PyDict_GetItem(state, s_inline);
+    side = of_device(state, inline);
     int good = short_way(state, side);
     if (good > 0)
         good = is_ready(state, side);
@@ -190,7 +190,7 @@ PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n)
     PyObject *device = n == 2 ? args[0] : NULL, *state = device == NULL ? NULL : PyObject_GenericGetDict(device, NULL);
     if (state == NULL)
         return device == NULL ? PyErr_Format(PyExc_TypeError, "sent() takes a device and bytes") : NULL;
-    PyObject *side = PyDict_GetItem(state, s_inline), *lock = PyDict_GetItem(state, s_lock), *alloc = PyDict_GetItem(state, s_alloc), *driver = NULL, *got = NULL, *buf = NULL;
+    PyObject *side = of_device(state, inline), *lock = of_device(state, lock), *alloc = of_device(state, alloc), *driver = NULL, *got = NULL, *buf = NULL;
     PyObject *nbytes = PyLong_FromSsize_t(PyBytes_Check(args[1]) ? PyBytes_GET_SIZE(args[1]) : 0);
     int good = nbytes == NULL ? -1 : !PyBytes_Check(args[1]) || lock == NULL || alloc == NULL ? 0 : short_way(state, side);
     if (good > 0)
@@ -200,7 +200,7 @@ PyObject *sent(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (good > 0) {
         PyObject *all[] = {AT(side, Inline_queue), buf, args[1], zero, Py_None, Py_True};
         void *memory;
-        int quiet = PyDict_GetItem(state, s_last) == AT(side, Inline_done) && !PyDict_SetItem(state, s_peek, Py_None);     /* nothing was enqueued meanwhile */
+        int quiet = of_device(state, last) == AT(side, Inline_done) && !PyDict_SetItem(state, s_peek, Py_None);     /* nothing was enqueued meanwhile */
         int known = quiet && is_near(state) ? address_in(device, buf, &memory) : 0;
         if (known > 0) {
             memcpy(memory, PyBytes_AS_STRING(args[1]), PyBytes_GET_SIZE(args[1]));
@@ -254,13 +254,13 @@ PyObject *moved(PyObject *module, PyObject *const *args, Py_ssize_t n)
     PyObject *state = n == 6 ? PyObject_GenericGetDict(args[0], NULL) : NULL;
     if (state == NULL)
         return n == 6 ? NULL : PyErr_Format(PyExc_TypeError, "moved() takes a device, two buffers and three numbers");
-    PyObject *side = PyDict_GetItem(state, s_inline), *lock = PyDict_GetItem(state, s_lock);
+    PyObject *side = of_device(state, inline), *lock = of_device(state, lock);
     Py_ssize_t size = PyLong_AsSsize_t(args[3]), from = PyLong_AsSsize_t(args[4]), to = PyLong_AsSsize_t(args[5]);
     int done = PyErr_Occurred() ? -1 : size > 0 && size <= MOST && from >= 0 && to >= 0 && lock != NULL && is_near(state) ? short_way(state, side) : 0;
     if (done > 0)
         done = is_ready(state, side);
     if (done > 0 && (done = held(lock, s_acquire) ? -1 : 1) > 0) {
-        int quiet = PyDict_GetItem(state, s_last) == AT(side, Inline_done) && !PyDict_SetItem(state, s_peek, Py_None);     /* nothing was enqueued meanwhile */
+        int quiet = of_device(state, last) == AT(side, Inline_done) && !PyDict_SetItem(state, s_peek, Py_None);     /* nothing was enqueued meanwhile */
         done = quiet ? move_bytes(args[0], args[1], args[2], size, from, to) : 0;
         held(lock, s_release);
     }

@@ -117,7 +117,7 @@ static int is_last(PyObject *t, PyObject *buf)
 /* Whether what was launched is complete, if need be by waiting for it. */
 static int complete(PyObject *device, PyObject *state)
 {
-    PyObject *side = PyDict_GetItem(state, s_inline), *got;
+    PyObject *side = of_device(state, inline), *got;
     int good = short_way(state, side);
     if (good > 0)
         good = is_ready(state, side);
@@ -216,8 +216,8 @@ PyObject *asked(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (good > 0)
         good = AT(t, Tensor_dtype) != the_bfloat16 && AT(the_config, Config_share_memory) == Py_True && PyObject_TypeCheck(AT(t, Tensor__storage), Storage_type);
     if (good > 0 && (state = PyObject_GenericGetDict(device = AT(storage = AT(t, Tensor__storage), Storage_device), NULL)) != NULL) {
-        PyObject *lock = PyDict_GetItem(state, s_lock);
-        if (lock != NULL && is_near(state) && PyDict_GetItem(state, s_recording) == Py_None && !held(lock, s_acquire)) {
+        PyObject *lock = of_device(state, lock);
+        if (lock != NULL && is_near(state) && of_device(state, recording) == Py_None && !held(lock, s_acquire)) {
             Py_ssize_t nbytes = PyLong_AsSsize_t(AT(storage, Storage_nbytes));
             if (IS(storage, Storage))
                 got = taken(t, device, state);
