@@ -1,5 +1,6 @@
 /* Between the host and a device: interop.item, mirror.fetched, Transfers.send. */
 #include "native.h"
+#include "crew.h"
 
 /* Let go of what was kept for writes that may still run, where nothing does: whether it is gone. */
 static int let_go(PyObject *state, PyObject *side, PyObject *kept)
@@ -228,6 +229,30 @@ static int is_within(PyObject *buf, Py_ssize_t size, Py_ssize_t first)
     return first <= n - size;
 }
 
+enum { PIECE = 1 << 16, MOST_MOVED = 1 << 20 };             /* bytes that a thread moves at a time, and from which on the driver's threads do it behind the program */
+
+typedef struct {
+    char *to;
+    const char *from;
+    size_t size;
+} Move;
+
+static void move_pieces(void *given, unsigned helper, size_t first, size_t end)
+{
+    Move *move = given;
+    size_t start = first * PIECE, stop = end * PIECE < move->size ? end * PIECE : move->size;
+    memcpy(move->to + start, move->from + start, stop - start);
+}
+
+static void move_memory(char *to, const char *from, size_t size)
+{
+    Move move = {to, from, size};
+    if (size <= PIECE || (to < from + size && from < to + size))
+        memmove(to, from, size);
+    else
+        work_together(move_pieces, &move, (size + PIECE - 1) / PIECE, 1e-10 * (double)size);
+}
+
 /* Fill ``size`` bytes with a pattern, or copy them; the device's lock is held, and nothing runs. 0: where one of the buffers lies is not known. */
 static int move_bytes(PyObject *device, PyObject *source, PyObject *target, Py_ssize_t size, Py_ssize_t from, Py_ssize_t to)
 {
@@ -237,14 +262,16 @@ static int move_bytes(PyObject *device, PyObject *source, PyObject *target, Py_s
         if (known > 0)
             known = address_in(device, source, &here);
         if (known > 0)
-            memmove((char *)there + to, (char *)here + from, (size_t)size);
+            move_memory((char *)there + to, (char *)here + from, (size_t)size);
         return known;
     }
     Py_ssize_t each = PyBytes_GET_SIZE(source);
     if (!each || size % each)
         return 0;
-    for (Py_ssize_t i = 0; i < size; i += each)
-        memcpy((char *)there + to + i, PyBytes_AS_STRING(source), (size_t)each);
+    Py_ssize_t done = each;                                 /* what is filled is copied behind itself */
+    memcpy((char *)there + to, PyBytes_AS_STRING(source), (size_t)each);
+    for (; done < size; done *= 2)
+        memcpy((char *)there + to + done, (char *)there + to, (size_t)(done < size - done ? done : size - done));
     return 1;
 }
 
@@ -256,7 +283,7 @@ PyObject *moved(PyObject *module, PyObject *const *args, Py_ssize_t n)
         return n == 6 ? NULL : PyErr_Format(PyExc_TypeError, "moved() takes a device, two buffers and three numbers");
     PyObject *side = of_device(state, inline), *lock = of_device(state, lock);
     Py_ssize_t size = PyLong_AsSsize_t(args[3]), from = PyLong_AsSsize_t(args[4]), to = PyLong_AsSsize_t(args[5]);
-    int done = PyErr_Occurred() ? -1 : size > 0 && size <= MOST && from >= 0 && to >= 0 && lock != NULL && is_near(state) ? short_way(state, side) : 0;
+    int done = PyErr_Occurred() ? -1 : size > 0 && size <= MOST_MOVED && from >= 0 && to >= 0 && lock != NULL && is_near(state) ? short_way(state, side) : 0;
     if (done > 0)
         done = is_ready(state, side);
     if (done > 0 && (done = held(lock, s_acquire) ? -1 : 1) > 0) {
