@@ -207,3 +207,25 @@ def test_fractions_beside_integers_leave_their_digits(value):
             found += [r.tolist() for r in (x.masked_fill(x < 0, value), x.masked_fill(x < 0, t.tensor(value)), written, by_tensor, view)]
         return found
     assert masked(clnn) == masked(pytest.importorskip("torch"))
+
+
+def test_calls_that_were_met_last_are_told_apart():
+    """The same objects again are known at once (recent.c): not where operands share memory, lie elsewhere, or are others that are equal in Python."""
+    a, b = clnn.arange(6.0).reshape(2, 3).cos(), clnn.arange(6.0).reshape(2, 3).sin()
+    big = clnn.arange(24.0).reshape(4, 6).cos()
+    s, t = a @ a.t(), b @ b.t()
+    square = {"ss": s @ s, "st": s @ t, "ts": t @ s}
+    want = {k: v.tolist() for k, v in square.items()}
+    cat = {"ab": [*a.tolist(), *b.tolist()], "aa": [*a.tolist(), *a.tolist()], "b": b.tolist()}
+    for _ in range(5):
+        assert (s @ s).tolist() == want["ss"] and (s @ t).tolist() == want["st"] and (t @ s).tolist() == want["ts"] and (t @ t).tolist() != want["ts"]
+        assert clnn.cat((a, a)).tolist() == cat["aa"] and clnn.cat((a, b)).tolist() == cat["ab"] and clnn.cat([b]).tolist() == cat["b"]
+        assert clnn.cat((a, b), 1).tolist() == [x + y for x, y in zip(a.tolist(), b.tolist())] and clnn.cat((a, b, a)).shape == (6, 3)
+        for part in (big[:2, :3], big[1:3, :3], big[1:3, 2:5], big.t()[:3, :2].t()):
+            np.testing.assert_allclose(part.amax(1).tolist(), part.cpu().numpy().max(1), rtol=1e-6)
+        assert a.sum(1).shape == (2,) and a.sum(1, keepdim=True).shape == (2, 1) and a.double().sum(1).dtype is clnn.float64
+        for track in (False, True):
+            x = a.clone().requires_grad_(track)
+            assert x.amax(0).requires_grad is track and x.amax(0).tolist() == a.cpu().numpy().max(0).tolist()
+            with clnn.no_grad():
+                assert not x.amax(0).requires_grad

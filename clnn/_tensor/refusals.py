@@ -17,7 +17,8 @@ from .tensor import Tensor
 
 _BOOL = (dt.bool_,)
 _WHOLE, _LOW = (dt.bool_, *dt.INTS), (dt.float16, dt.bfloat16)
-_DTYPES = ((_BOOL, """abs trace prelu floor ceil trunc round positive dot vdot inner _clamp_min _clamp_max _clamp_both _trunc_divide _pow bitwise_left_shift
+_DTYPES = ((_BOOL, """abs trace prelu floor ceil trunc round positive dot vdot inner _clamp_min _clamp_max _clamp_both _clamp_min_number
+                      _clamp_max_number _clamp_both_number _trunc_divide _pow bitwise_left_shift
                       bitwise_right_shift corrcoef cov isin kthvalue median nanmedian topk threshold hardtanh relu6 index_reduce bucketize
                       searchsorted trapezoid cumulative_trapezoid linalg_vander max_pool1d max_pool2d max_pool3d"""),
            (_WHOLE, """hypot logaddexp logaddexp2 igamma igammac lerp stft glu gaussian_nll_loss soft_margin_loss multi_margin_loss

@@ -327,7 +327,7 @@ def addcdiv(input, tensor1, tensor2, *, value=1):
 
 
 _lerp = elementwise(                                            # from the nearer end, so that a weight of 1 gives ``end`` to the bit
-    "_lerp", "input, end, weight", "(fabs(weight) < 0.5f ? fma(weight, end - input, input) : fma(weight - 1.0f, end - input, end))",
+    "_lerp", "input, end, weight", "fma(fabs(weight) < 0.5f ? weight : weight - 1.0f, end - input, fabs(weight) < 0.5f ? input : end)",
     complex="((weight).x * (weight).x + (weight).y * (weight).y < 0.25f ? input + c_mul(weight, end - input) "
             ": end - c_mul(end - input, (ACC2)(1.0f, 0.0f) - weight))",
     method=False, inplace=False, dtypes=dt.FLOATS, vjp=dict(input=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
@@ -380,20 +380,27 @@ fmin = elementwise("fmin", "input, other", dict(bool="(input & other)", int="(in
                    numpy=np.fmin, inplace=False, vjp=dict(input=lambda g, input, other: _passed(g, (input <= other) | _isnan(other)),
                                                           other=lambda g, input, other: _passed(g, ~((input <= other) | _isnan(other)))))
 
-_clamp_min = elementwise("_clamp_min", "input, min", dict(bool="(input | min)", int="(input < min ? min : input)",
-                                                          float="(input < min || isnan(min) ? min : input)"), method=False, inplace=False,
-                         vjp=dict(input=lambda g, input, min: _passed(g, input >= min), min=lambda g, input, min: _passed(g, input < min)))
-_clamp_max = elementwise("_clamp_max", "input, max", dict(bool="(input & max)", int="(input > max ? max : input)",
-                                                          float="(input > max || isnan(max) ? max : input)"), method=False, inplace=False,
-                         vjp=dict(input=lambda g, input, max: _passed(g, input <= max), max=lambda g, input, max: _passed(g, input > max)))
-_clamp_both = elementwise("_clamp_both", "input, min, max", dict(bool="((input | min) & max)", int="(input < min ? (min < max ? min : max) : input > max ? max : input)",
-                                                                 float="(isnan(min) || isnan(max) ? (ACC)NAN : "
-                                                                       "input < min ? (min < max ? min : max) : input > max ? max : input)"),
-                          method=False, inplace=False, vjp=dict(input=lambda g, input, min, max: _passed(g, (input >= min) & (input <= max)),
-                                                                min=lambda g, input, min, max: _passed(g, (input < min) & (min < max)),
-                                                                max=lambda g, input, min, max: _passed(g, (input > max) | (max < min))))
-for _op in (_clamp_min, _clamp_max, _clamp_both):
-    _op.op.grad_name = "ClampBackward1"
+def _limiting(name, params, vjp, **texts):
+    """Operators that limit: with bounds that may be NaN, which PyTorch gives on, and with numbers that are none, in fewer steps."""
+    number = elementwise(name + "_number", params, texts, method=False, inplace=False, vjp=vjp)
+    checked = elementwise(name, params, {**texts, "float": texts["float_nan"]}, method=False, inplace=False, vjp=vjp)
+    for fn in (number, checked):
+        fn.op.grad_name = "ClampBackward1"
+    return lambda input, *bounds: (number if all([b.__class__ is not Tensor and b == b for b in bounds]) else checked)(input, *bounds)
+
+
+_clamp_min = _limiting("_clamp_min", "input, min", dict(input=lambda g, input, min: _passed(g, input >= min), min=lambda g, input, min: _passed(g, input < min)),
+                       bool="(input | min)", int="(input < min ? min : input)", float="(min > input ? min : input)",
+                       float_nan="(input < min || isnan(min) ? min : input)")
+_clamp_max = _limiting("_clamp_max", "input, max", dict(input=lambda g, input, max: _passed(g, input <= max), max=lambda g, input, max: _passed(g, input > max)),
+                       bool="(input & max)", int="(input > max ? max : input)", float="(max < input ? max : input)",
+                       float_nan="(input > max || isnan(max) ? max : input)")
+_clamp_both = _limiting("_clamp_both", "input, min, max", dict(input=lambda g, input, min, max: _passed(g, (input >= min) & (input <= max)),
+                                                               min=lambda g, input, min, max: _passed(g, (input < min) & (min < max)),
+                                                               max=lambda g, input, min, max: _passed(g, (input > max) | (max < min))),
+                        bool="((input | min) & max)", int="(input < min ? (min < max ? min : max) : input > max ? max : input)",
+                        float="(max < (min > input ? min : input) ? max : (min > input ? min : input))",
+                        float_nan="(isnan(min) || isnan(max) ? (ACC)NAN : input < min ? (min < max ? min : max) : input > max ? max : input)")
 
 
 def _low(input, min):

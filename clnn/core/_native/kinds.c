@@ -103,14 +103,20 @@ static int add_settings(PyObject *key)
     return PyList_Append(key, AT(the_config, Config_matmul_precision)) || PyList_Append(key, AT(the_config, Config_tensor_cores)) ? -1 : 0;
 }
 
-/* Add which operands are the same memory, where some are. */
-static int add_sharing(PyObject *key, PyObject *buffers)
+static int are_shared(PyObject *buffers)                /* whether operands are the same memory */
 {
     Py_ssize_t n = PyList_GET_SIZE(buffers), same = 0;
     for (Py_ssize_t i = 1; i < n && !same; i++)
         for (Py_ssize_t j = 0; j < i && !same; j++)
             same = PyList_GET_ITEM(buffers, i) == PyList_GET_ITEM(buffers, j);
-    if (!same)
+    return same != 0;
+}
+
+/* Add which operands are the same memory, where some are. */
+static int add_sharing(PyObject *key, PyObject *buffers)
+{
+    Py_ssize_t n = PyList_GET_SIZE(buffers);
+    if (!are_shared(buffers))
         return 0;
     PyObject *places = PyList_New(n);
     if (places == NULL)
@@ -217,7 +223,7 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
             got = Py_NewRef(the_LEFT);
         }
     } else if (found != NULL && (IS(found, Recipe) || IS(found, Recorded))) {
-        if (IS(found, Recipe) && !tracks)
+        if (IS(found, Recipe) && !tracks && !are_shared(buffers))
             self->recent = keep_recent(self->recent, self->known, values, found);
         if (!self->ready || !compute_pending(buffers))
             got = IS(found, Recipe) ? run_recipe(found, buffers) : run_recorded(found, buffers, tensors);

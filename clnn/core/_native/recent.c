@@ -155,7 +155,7 @@ static int tell_values(Kind *kind, PyObject *values)
     return 1;
 }
 
-/* Keep what the call with ``values`` came to, which is in ``known``: ``recent``, new where there was none. */
+/* Keep what the call with ``values``, whose operands are all different, came to, which is in ``known``: ``recent``, new where there was none. */
 Recent *keep_recent(Recent *recent, PyObject *known, PyObject *values, PyObject *recipe)
 {
     if (!TAG(known) || variable(the_symbols, s_tracing) != Py_None || (recent == NULL && (recent = PyMem_Calloc(1, sizeof *recent)) == NULL))
