@@ -229,3 +229,31 @@ def test_calls_that_were_met_last_are_told_apart():
             assert x.amax(0).requires_grad is track and x.amax(0).tolist() == a.cpu().numpy().max(0).tolist()
             with clnn.no_grad():
                 assert not x.amax(0).requires_grad
+
+
+def test_factories_that_are_called_again_give_tensors_of_their_own():
+    for _ in range(3):
+        a, b = clnn.zeros(2, 3), clnn.zeros(2, 3)
+        a.add_(1)
+        assert a.sum().item() == 6 and b.sum().item() == 0 and clnn.zeros(2, 3).sum().item() == 0
+        e = clnn.eye(3)
+        e[0, 1] = 5
+        assert clnn.eye(3).sum().item() == 3 and e.sum().item() == 8
+        line = clnn.linspace(0, 1, 5)
+        line.mul_(2)
+        line.numpy()[0] = 7
+        clnn.linspace(0, 1, 5).numpy()[1] = 9
+        assert clnn.linspace(0, 1, 5).tolist() == [0, 0.25, 0.5, 0.75, 1] and clnn.linspace(0, 1, 5, dtype=clnn.float64).dtype is clnn.float64
+        assert [clnn.full((1,), v).dtype for v in (True, 1, 1.0)] == [clnn.bool, clnn.int64, clnn.float32] and repr(clnn.full((1,), -0.0)) == "tensor([-0.])"
+        clnn.set_default_dtype(clnn.float64)
+        assert clnn.zeros(1).dtype is clnn.arange(3.0).dtype is clnn.float64
+        clnn.set_default_dtype(clnn.float32)
+        assert clnn.zeros(1).dtype is clnn.arange(3.0).dtype is clnn.float32
+        with clnn.device("meta"):
+            assert clnn.zeros(2).device.type == clnn.arange(3).device.type == "meta"
+        assert clnn.zeros(2).device.type != "meta" and clnn.zeros(2, requires_grad=True).requires_grad and not clnn.zeros(2).requires_grad
+        with clnn.inference_mode():
+            assert clnn.zeros(2).is_inference()
+        assert not clnn.zeros(2).is_inference() and clnn.zeros_like(a).tolist() == a.new_zeros(2, 3).tolist() == [[0.0] * 3] * 2
+        with pytest.raises(RuntimeError, match="negative dimension"):
+            clnn.zeros(-1)

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import contextlib
 
+from ..core import native
 from ..core.errors import DeviceError
+from ..core.layout import strided
 from ..runtime import device as physical
 
 
@@ -175,6 +177,9 @@ def _by_name(name):
         if not physical.list_devices() or name.startswith("cl:"):
             raise
         raise DeviceError(f"Expected one of {_TYPES} device type at start of device string: {name.partition(':')[0]}\n{exc}") from None
+
+
+native.give(context=_context, strided=strided, device=device)
 
 
 def _find(kind, index):

@@ -53,6 +53,13 @@ def give(**things):
         built.give(**things)
 
 
+def remembered(shares=False):
+    """What tells calls of a factory that were met lately, whose results follow from their arguments (see factories.c); None without the C forms.
+
+    ``shares``: results that have memory are given it by value, and nobody writes to it."""
+    return None if built is None else built.Remembered(shares)
+
+
 def lock():
     """A lock that a thread may take again while it has it."""
     return threading.RLock() if built is None else built.Lock()

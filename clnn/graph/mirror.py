@@ -75,6 +75,7 @@ class Mirror:
         self.known = new.tobytes()
 
 
+@native.know
 class Unsent(Storage):
     """A storage whose values only the host has, as the bytes ``mirror``, until somebody asks for its buffer: from then on it is one like others.
 

@@ -5,7 +5,6 @@ import functools
 import math
 import operator
 import sys
-from inspect import signature
 from operator import index
 
 import numpy as np
@@ -14,18 +13,17 @@ from .._tensor import foreign, formats, later
 from .._tensor.device import holding, public, resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
-from .._tensor.inplace import set_out
 from .._tensor.interop import from_array, in_order, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from .._tensor.worded import absent, refuse, said
 from ..core import dtype as dt
-from ..core.layout import strided
 from ..core.limits import check_fits, iinfo, no_room
 from ..core.shape import Size, flag, missing, whole
 from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Expr, Storage, constants
 from ..graph.op import REGISTRY
+from ._factory import _done, constant, factory
 from ._data import check_range, has_numpy, nested, to_array
 
 _ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
@@ -134,16 +132,6 @@ def unwritten(t):
     return filled(t.shape, float("nan") if row.differentiable else True if row is dt.bool_ else iinfo(row).max, row, t._storage.device)
 
 
-def _done(t, requires_grad):
-    if requires_grad:
-        if requires_grad is not True:
-            flag(sys._getframe(1).f_code.co_name, "requires_grad", requires_grad)
-        if not t.dtype.differentiable:
-            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
-        t.requires_grad = True
-    return t
-
-
 def _float_default(dtype):
     return dt._default_float if dtype is None else dt.noticed(dt.as_dtype(dtype))
 
@@ -161,47 +149,6 @@ def _number(name, what, at, value):
         raise TypeError(f"{name}(): argument '{what}' (position {at}) must be Number, not {type(value).__name__}")
 
 
-def factory(fn):
-    """``fn``, taking its ``*size`` by name too, and ``out=``, whose dtype and device it then has."""
-    by_size = any(p.kind is p.VAR_POSITIONAL for p in signature(fn).parameters.values())
-
-    @functools.wraps(fn)
-    def call(*args, **kwargs):
-        out = sized = None
-        try:
-            if not kwargs:
-                return fn(*args)
-            sized = by_size and "size" in kwargs
-            if sized:
-                args = (*args, kwargs.pop("size"))
-            out, layout = kwargs.pop("out", None), kwargs.get("layout")
-            if layout is not None and layout.__class__ is not strided.__class__:
-                raise TypeError(f"{fn.__name__}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
-            if layout is not None and layout is not strided and fn.__name__ in ("zeros", "empty"):
-                return zeros(*args, **{**kwargs, "layout": None}).to_sparse(layout=layout)
-            return fn(*args, **kwargs) if out is None else _into(out, fn, args, kwargs, by_size)
-        except TypeError:
-            if sized:
-                args, kwargs["size"] = args[:-1], args[-1]
-            refuse(fn.__name__, args, kwargs if out is None else {**kwargs, "out": out})
-            raise
-    return call
-
-
-def _into(out, fn, args, kwargs, by_size):
-    """What a factory makes, written into a tensor, whose dtype and device it has."""
-    if not isinstance(out, Tensor):
-        raise TypeError(f"{fn.__name__}(): argument 'out' must be Tensor, not {type(out).__name__}")
-    row = dt.as_dtype(kwargs.get("dtype"))
-    if row is not None and row is not out.dtype:
-        raise RuntimeError(f"dtype {dt.SPOKEN[row.name]} does not match dtype of out parameter ({dt.SPOKEN[out.dtype.name]})")
-    wanted = kwargs.pop("requires_grad", False)
-    made = fn(*args, **{"device": out.device, **kwargs, "dtype": out.dtype})
-    if not by_size and len(made.shape) == 1 and made._numel == out._numel:
-        made = made.reshape(out.shape)                          # as many numbers fill a tensor of any shape
-    return _done(set_out(out, made), wanted)
-
-
 @factory
 def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False, memory_format=None):
     """Uninitialised memory of shape ``size``.
@@ -216,7 +163,7 @@ def empty(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
     return _done(r if memory_format is None else formats.with_strides(r, formats.strides_of(memory_format, r.shape)), requires_grad)
 
 
-@factory
+@constant
 def zeros(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Zeros of shape ``size``.
 
@@ -228,7 +175,7 @@ def zeros(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_
     return _done(filled(as_size(size), 0, _float_default(dtype), resolve(device)), requires_grad)
 
 
-@factory
+@constant
 def ones(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Ones of shape ``size``.
 
@@ -240,7 +187,7 @@ def ones(*size, dtype=None, layout=None, device=None, requires_grad=False, pin_m
     return _done(filled(as_size(size), 1, _float_default(dtype), resolve(device)), requires_grad)
 
 
-@factory
+@constant
 def full(size, fill_value, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``fill_value`` in every element; the dtype is that of the value unless given.
 
@@ -322,6 +269,8 @@ def zeros_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fal
         >>> clnn.zeros_like(clnn.tensor([3, 4]))
         tensor([0, 0])
     """
+    if dtype is None is device is memory_format and input.__class__ is Tensor and input._dense:
+        return zeros(input.shape, dtype=input.dtype, device=input._storage.device, requires_grad=requires_grad)
     return _done(_alike(filled(input.shape, 0, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
@@ -336,6 +285,8 @@ def ones_like(input, *, dtype=None, layout=None, device=None, requires_grad=Fals
         >>> clnn.ones_like(clnn.tensor([3, 4]))
         tensor([1, 1])
     """
+    if dtype is None is device is memory_format and input.__class__ is Tensor and input._dense:
+        return ones(input.shape, dtype=input.dtype, device=input._storage.device, requires_grad=requires_grad)
     return _done(_alike(filled(input.shape, 1, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
@@ -354,7 +305,7 @@ def full_like(input, fill_value, *, dtype=None, layout=None, device=None, requir
     return _done(_alike(filled(input.shape, value, *_like(input, dtype, device)), input, memory_format), requires_grad)
 
 
-@factory
+@constant
 def arange(start=absent, end=absent, step=1, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``start, start + step, ...`` up to but excluding ``end``.
 
@@ -393,7 +344,7 @@ def _range(start, step, count, row, device):
     return from_node(_ARANGE_INT, (start, step), dt.float64 if row.category == dt.FLOAT else row, row, Size((count,)), count, device, 1, 0, True)
 
 
-@factory
+@constant
 def linspace(start, end, steps, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``steps`` evenly spaced values from ``start`` to ``end`` inclusive.
 
@@ -436,7 +387,7 @@ def _evenly(start, end, steps, row, device):
     return from_array(np.where(i < steps // 2, start + step * i, end - step * (steps - 1 - i)) if steps > 1 else np.full(steps, start), device, row)
 
 
-@factory
+@constant
 def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """``base`` to the power of ``steps`` evenly spaced exponents.
 
@@ -457,7 +408,7 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
 _LARGE = 1 << 13        # elements
 
 
-@factory
+@functools.partial(constant, shares=True)
 def eye(n, m=None, *, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """The identity matrix, ``n`` by ``m``.
 

@@ -382,6 +382,7 @@ def _host_words(device):
 _devices: list[Device] | None = None
 _hidden: list[Device] = []  # simulators: found by name only
 _default: Device | None = None
+native.give(physical=globals(), Device=Device)
 _list_lock = native.lock()
 
 

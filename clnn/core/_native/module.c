@@ -249,7 +249,7 @@ PyMODINIT_FUNC PyInit__native(void)
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
     if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)
-            || PyModule_AddObject(made_module, "FORGET", PyLong_FromVoidPtr((void *)forget)) || PyModule_AddType(made_module, &Direct_made) || PyModule_AddType(made_module, &Lock_made)))
+            || PyModule_AddObject(made_module, "FORGET", PyLong_FromVoidPtr((void *)forget)) || PyModule_AddType(made_module, &Direct_made) || PyModule_AddType(made_module, &Lock_made) || PyModule_AddType(made_module, &Remembered_made)))
         Py_CLEAR(made_module);
     return made_module;
 }

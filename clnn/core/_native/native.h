@@ -13,7 +13,7 @@
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
-    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned) X(Call) X(Plan) X(Mirror) X(Parameter)
+    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned) X(Call) X(Plan) X(Mirror) X(Parameter) X(Unsent)
 #define SLOTS(X) \
     X(Thinned, op) X(Thinned, expr) X(Thinned, compute) X(Thinned, result) X(Thinned, places) X(Thinned, shape) X(Thinned, numel) X(Thinned, alike) \
     X(Thinned, tracked) X(Thinned, label) \
@@ -21,7 +21,7 @@
     X(Tensor, _storage) X(Tensor, shape) X(Tensor, _strides) X(Tensor, _offset) X(Tensor, dtype) X(Tensor, _numel) X(Tensor, _dense) \
     X(Tensor, _rg) X(Tensor, _grad) X(Tensor, _grad_fn) X(Tensor, _out_nr) X(Tensor, _base) X(Tensor, _ver) X(Tensor, _view_version) X(Tensor, _origin) \
     X(Tensor, _views) X(Tensor, _accumulator) X(Tensor, _post_accumulate_hooks) X(Tensor, _leaf_hooks) \
-    X(Storage, device) X(Storage, nbytes) X(Storage, buf) X(Storage, node) X(Storage, version) X(Storage, pinned) \
+    X(Storage, device) X(Storage, nbytes) X(Storage, buf) X(Storage, node) X(Storage, version) X(Storage, pinned) X(Storage, mirror) \
     X(Node, expr) X(Node, args) X(Node, compute) X(Node, dtype) X(Node, shape) X(Node, numel) X(Node, device) X(Node, out) X(Node, buf) X(Node, count) \
     X(Node, leaves) X(Node, linear) X(Node, reduce) \
     X(Recipe, device) X(Recipe, sizes) X(Recipe, small) X(Recipe, launches) X(Recipe, places) X(Recipe, results) X(Recipe, single) X(Recipe, named) \
@@ -50,7 +50,7 @@
     X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
     X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) \
     X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) X(near) X(command_execution_status) X(wait) X(mirrored) X(clear) \
-    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values) X(synchronize) X(__class__) X(windows) X(size) X(__dict__)
+    X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values) X(synchronize) X(__class__) X(windows) X(size) X(__dict__) X(_default)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
 #define THINGS(X) \
@@ -63,7 +63,7 @@
     X(gather) X(held) X(only_tensors) X(all) X(thin) X(free) X(thin_attributes) X(thin_missed) X(thin_tries) \
     X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at) X(Tensor__alias) X(address_of) X(enqueue) X(enqueue_at) \
     X(wrapped) X(read_numbers) X(reduce) X(unread) X(most_unread) X(read_some) \
-    X(ndarray) X(frombuffer) X(uint8) X(bfloat16) X(copied) X(Mirrored) X(asked) X(Shared)
+    X(ndarray) X(frombuffer) X(uint8) X(bfloat16) X(copied) X(Mirrored) X(asked) X(Shared) X(physical) X(context) X(strided) X(Device) X(device)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -88,7 +88,7 @@ enum { FAILED = -1, OTHER = 0, TOLD = 1, PYTHON = 2 };      /* what describing c
 /* -- what may change from call to call --------------------------------------------------------------------------------------------- */
 
 #define VARIABLES(X) X(launch, recorders) X(launch, recording) X(launch, _enqueue) X(node, births) X(repeat, on) X(foreign, early) X(foreign, dispatched) \
-    X(symbols, tracing) X(dtypes, _default_float) X(fuse, _known) X(dispatch, contiguous_strides) X(dispatch, _pairs) X(dispatch, _layouts) X(store, _stores) X(reduce, LONG)
+    X(symbols, tracing) X(dtypes, _default_float) X(fuse, _known) X(dispatch, contiguous_strides) X(dispatch, _pairs) X(dispatch, _layouts) X(store, _stores) X(reduce, LONG) X(physical, _default)
 #define OWN(X) X(state, grad) X(state, inference) X(state, watched) X(state, pushing) X(state, autocast) X(override, off) X(override, modes) X(wrapped, modes)
 
 /* What was found under a name, while the dictionary is as it was then: its tag is another after each change. */
@@ -252,6 +252,8 @@ static inline int is_tracked(PyObject *t)                                       
     return grad <= 0 ? grad : needs_grad(t);
 }
 
+/* factories.c */
+extern PyTypeObject Remembered_made;
 /* lock.c */
 extern PyTypeObject Lock_made;
 int held(PyObject *lock, PyObject *how);
@@ -280,6 +282,7 @@ PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *told(PyObject *module, PyObject *root);
+PyObject *new_pending(PyObject *const *what);
 PyObject *packed_number(PyObject *value, PyObject *kind);
 PyObject *number_of(PyObject *ref, PyObject *expr, PyObject *compute, Py_ssize_t place);
 /* pending.c */

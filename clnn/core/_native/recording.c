@@ -50,7 +50,7 @@ static PyObject *reference(PyObject *t, PyObject *shape, PyObject *numel, PyObje
 }
 
 /* The storage of a new node; ``what``: as node.record takes it. */
-static PyObject *new_pending(PyObject *const *what)
+PyObject *new_pending(PyObject *const *what)
 {
     enum { EXPR, REFS, COMPUTE, DTYPE, SHAPE, NUMEL, DEVICE, COUNT, LEAVES, LINEAR };
     PyObject *node = new_object(Node_type), *storage = new_object(Storage_type), *out = NULL, *done = NULL;
