@@ -198,6 +198,10 @@ class Tensor(Handle):
         if "_views" in self._all:
             follow(self)
 
+    @requires_grad.deleter
+    def requires_grad(self):
+        raise RuntimeError("requires_grad must be a bool")
+
     def requires_grad_(self, requires_grad=True):
         if requires_grad.__class__ is not bool:
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
@@ -233,7 +237,7 @@ class Tensor(Handle):
             raise RuntimeError("Inference tensors do not track version counter.")
         return (self._ver or self._storage).version
 
-    grad, grad_dtype = gradient.grad, gradient.grad_dtype
+    grad, grad_dtype, volatile = gradient.grad, gradient.grad_dtype, gradient.volatile
 
     @property
     def data(self):
@@ -252,6 +256,10 @@ class Tensor(Handle):
         self._dtype, self._numel, self._dense = value.dtype, value._numel, value._dense
         if counter.version != (self._ver or self._storage).version:             # the count goes on: what is kept for backward is this tensor still
             self._ver = counter if counter.__class__ is Version else Version(counter.version)
+
+    @data.deleter
+    def data(self):
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
 
     def detach(self):
         """The same memory without history."""

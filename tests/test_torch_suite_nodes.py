@@ -1,0 +1,125 @@
+"""What PyTorch's own tests ask of nodes of the graph: their hooks, their contexts, what functions of a program's own may say of themselves."""
+import pytest
+from scenarios import assert_same, torch
+
+import clnn
+
+RETURNED = {
+    "alone": lambda t: t.ones(2), "as given": lambda t: (t.full((2,), 5.0),), "other dtype": lambda t: (t.ones(2, dtype=t.float16),), "none": lambda t: (None,),
+    "smaller": lambda t: (t.ones(1),), "text": lambda t: "ab", "nothing": lambda t: (), "list": lambda t: [t.ones(2)], "number": lambda t: (3,)}
+
+
+def _words(call):
+    """What a call gives, or the kind and the words of its error."""
+    try:
+        return call()
+    except (RuntimeError, TypeError, AssertionError) as error:
+        return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == "builtins"), str(error)
+
+
+@pytest.mark.parametrize("register", ("register_hook", "register_prehook"))
+@pytest.mark.parametrize("name", RETURNED)
+def test_what_hooks_of_nodes_return(name, register):
+    def run(t):
+        x = t.ones(2, requires_grad=True)
+        y = x.exp()
+        getattr(y.grad_fn, register)(lambda *grads: RETURNED[name](t))
+        return _words(lambda: y.sum().backward()), x.grad
+    assert_same(run)
+
+
+def test_hooks_leave_missing_gradients():
+    def run(t):
+        x = t.ones(2, requires_grad=True)
+        seen = []
+
+        def after(make, new):
+            z = make()
+            z.grad_fn.register_hook(lambda given, grads: (seen.append([g is None for g in given]), new)[1])
+            return _words(lambda: z.sum().backward())
+
+        class Double(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, x, n):
+                return x * n
+
+            @staticmethod
+            def backward(ctx, g):
+                return g * 2, None
+
+        got = [after(lambda: x * t.ones(2), (t.ones(2), None)), after(lambda: x * t.ones(2), (t.ones(2), t.ones(2))),
+               after(lambda: Double.apply(x, 2), (t.ones(2),)), after(lambda: Double.apply(x, 2), (t.ones(2), None))]
+        leaf = x.view_as(x).grad_fn.next_functions[0][0]
+        leaf.register_hook(lambda given, grads: (t.ones(2),))
+        return got, seen, _words(lambda: (x * 2).sum().backward()), [_words(lambda: x.exp().grad_fn(g)) for g in (3, None)], x.grad
+    assert_same(run)
+
+
+def test_contexts_are_nodes():
+    def run(t):
+        seen = []
+
+        class Same(t.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * 1
+
+            @staticmethod
+            def backward(ctx, g):
+                seen.append((ctx.name(), len(ctx.next_functions), ctx.metadata))
+                return g
+
+        y = Same.apply(t.ones(2, requires_grad=True))
+        y.sum().backward()
+        return seen, type(y.grad_fn) is Same._backward_cls
+    assert_same(run)
+
+
+def _function(t, mark, outs=1, **rules):
+    def forward(ctx, x):
+        mark(ctx, x)
+        return x if outs == 1 else (x,) * outs
+    rules.setdefault("backward", lambda ctx, *g: g[0])
+    return type("Odd", (t.autograd.Function,), {"forward": staticmethod(forward), **{k: staticmethod(v) for k, v in rules.items()}})
+
+
+REFUSED = {
+    "later tensors": lambda t, x: _function(t, lambda ctx, x: ctx.save_for_forward(3)).apply(x),
+    "many from a view": lambda t, x: _function(t, lambda ctx, x: ctx.mark_dirty(x.mul_(2)), outs=2).apply((x * 1)[0]),
+    "two rules": lambda t, x: _function(t, lambda ctx, x: None, vjp=lambda ctx, g: g).apply(x).sum().backward(),
+    "a number": lambda t, x: _function(t, lambda ctx, x: None, backward=lambda ctx, g: 3).apply(x).sum().backward(),
+    "old form": lambda t, x: type("Old", (t.autograd.Function,), {"__init__": lambda self: None})()(x),
+    "no inputs": lambda t, x: x.sum().backward(inputs=[]),
+    "no outputs": lambda t, x: t.autograd.grad([], x),
+    "samples": lambda t, x: t.autograd.grad(x * 2, x, t.ones(2), is_grads_batched=True),
+    "no data": lambda t, x: delattr(x, "data"),
+    "no flag": lambda t, x: delattr(x, "requires_grad"),
+    "accumulated": lambda t, x: (x.register_post_accumulate_grad_hook(lambda leaf: 3), (x * 2).sum().backward()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals(name):
+    def run(t):
+        return _words(lambda: REFUSED[name](t, t.ones(2, requires_grad=True)))
+    assert_same(run)
+
+
+def test_only_tensors_are_marked():
+    for t in (torch, clnn):
+        for mark in ("mark_dirty", "mark_non_differentiable"):
+            with pytest.raises(RuntimeError, match="variable"):
+                _function(t, lambda ctx, x, mark=mark: getattr(ctx, mark)(3)).apply(t.ones(2))
+
+
+def test_names_of_old():
+    for t in (torch, clnn):
+        x = t.ones(2, requires_grad=True)
+        with pytest.warns(UserWarning, match="volatile was removed"):
+            assert x.volatile is False
+        with pytest.warns(FutureWarning, match="only_inputs"):
+            t.autograd.grad((x * 2).sum(), x, only_inputs=False)
+        with t.inference_mode():
+            frozen = t.ones(3)
+        with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+            frozen.resize_(4)
