@@ -123,3 +123,58 @@ def test_names_of_old():
             frozen = t.ones(3)
         with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
             frozen.resize_(4)
+
+
+def _undefined(t):
+    class Undefined(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return None
+    return Undefined.apply
+
+
+def _echo(t, seen, fills):
+    class Echo(t.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(fills)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(g)
+            return g
+    return Echo.apply
+
+
+def test_gradients_that_are_missing_go_on():
+    """Hooks see None; functions are given zeros, or None where they say so."""
+    def run(t):
+        seen, none = [], _undefined(t)
+        leaves = [t.ones(2, requires_grad=True) for _ in range(7)]
+        y = leaves[0] * 2
+        y.register_hook(seen.append)
+        none(y).sum().backward()
+        y = leaves[1] * 2
+        y.grad_fn.register_hook(lambda given, grads: seen.extend((given, grads)))
+        y.grad_fn.register_prehook(seen.append)
+        y.retain_grad()
+        none(y).sum().backward()
+        leaves[2].register_hook(seen.append)
+        leaves[2].register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf.grad))
+        none(leaves[2]).sum().backward()
+        none(_echo(t, seen, True)(leaves[3])).sum().backward()
+        none(_echo(t, seen, False)(leaves[4])).sum().backward()
+        model = t.nn.Linear(2, 2)
+        model.register_full_backward_hook(lambda module, given, grads: seen.extend((given, grads)))
+        none(model(leaves[5])).sum().backward()
+        parts = (leaves[6] * 2).unbind()
+        for part in parts:
+            part.register_hook(seen.append)
+        parts[0].backward()
+        return seen, [leaf.grad for leaf in leaves], y.grad, model.weight.grad
+    assert_same(run)

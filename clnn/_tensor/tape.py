@@ -237,7 +237,7 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
         edges, results = roots, grads
         while True:
             for at, grad in zip(edges, results):
-                if grad is None or at is None:
+                if at is None or grad is None and needed is not None and at[0] not in needed:
                     continue
                 to, nr = at
                 slots = buffers.get(to)
@@ -246,7 +246,8 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
                     _push(heap, (-to.seq, id(to), to))
                     if waits is None and to.__class__ is AccumulateGrad and to.is_watched():
                         waits = task.arrivals()
-                slots[nr] = grad if slots[nr] is None else slots[nr] + grad
+                if grad is not None:                            # where none came, the entry has its turn all the same: hooks and functions are told
+                    slots[nr] = grad if slots[nr] is None else slots[nr] + grad
             if waits is not None:
                 _complete(node, edges, waits, buffers, heap)
             if not heap:
@@ -345,7 +346,7 @@ def _step(node, slots, needed, keep):
     else:
         flags = [e is not None and e[0] in needed for e in edges]
     try:
-        if node.pre_hooks and node._idle(slots):
+        if slots[0] is None and node._idle(slots):
             results = [None] * len(edges)
         else:
             results = node.apply(slots, flags) if not state.anomaly else _watched(node, slots, flags)
@@ -369,11 +370,12 @@ def _turn(entry):
 def _tensor_hooks(node, slots):
     """Hooks registered on tensors that this node produced (or on the leaf it accumulates into)."""
     for nr, table in list(node.retains.items()):
-        if slots[nr] is not None:
-            for key, hook in sorted(table.items(), key=_turn):
-                new = hook(slots[nr])
-                if new is not None:
-                    slots[nr] = new if key == "first" else _replacement(new, slots[nr], hook)
+        for key, hook in sorted(table.items(), key=_turn):
+            if slots[nr] is None and not isinstance(key, int):
+                continue                                        # only a program's own hooks see that there is none
+            new = hook(slots[nr])
+            if new is not None:
+                slots[nr] = new if key == "first" else _replacement(new, slots[nr], hook)
 
 
 def _named(hook):
@@ -406,13 +408,7 @@ def _laid_out(grad, leaf):
         return grad
 
 
-def _arrive(node, slots, create_graph):
-    """The end of a path: the gradient is added to the leaf's, hooks of the node and of the leaf included."""
-    if node.pre_hooks:
-        slots = _before(node, slots)
-    leaf, grad = node.variable, slots[0]
-    if grad is None or not leaf._rg:                # frozen since it was used
-        return
+def _add(leaf, grad, create_graph):
     with adding:
         have = leaf._grad
         if have is None:
@@ -422,6 +418,17 @@ def _arrive(node, slots, create_graph):
             leaf._grad = have + grad
         else:
             have._assign(have + grad)
+
+
+def _arrive(node, slots, create_graph):
+    """The end of a path: the gradient is added to the leaf's, hooks of the node and of the leaf included."""
+    if node.pre_hooks:
+        slots = _before(node, slots)
+    leaf, grad = node.variable, slots[0]
+    if not leaf._rg:                                # frozen since it was used
+        return
+    if grad is not None:
+        _add(leaf, grad, create_graph)
     for hook in list(leaf._all.get("_post_accumulate_hooks", {}).values()):
         if (got := hook(leaf)) is not None and got is not leaf:
             if not hasattr(got, "dtype"):

@@ -162,7 +162,7 @@ class BatchedTensor(OfPart):
 
     def register_hook(self, hook):
         def on_all(g):
-            new = hook(dressed(g, self.level))
+            new = hook(None if g is None else dressed(g, self.level))
             return None if new is None else stripped(new, self.level, self.part.shape[0])
         return self.part.register_hook(on_all)
 
