@@ -178,3 +178,71 @@ def test_gradients_that_are_missing_go_on():
         parts[0].backward()
         return seen, [leaf.grad for leaf in leaves], y.grad, model.weight.grad
     assert_same(run)
+
+
+def _hooks_of_numbers(t, x):
+    with t.autograd.graph.saved_tensors_hooks(3, 3):
+        return x * x
+
+
+def _disabled_within(t, x):
+    with t.autograd.graph.saved_tensors_hooks(lambda v: v, lambda v: v), t.autograd.graph.disable_saved_tensors_hooks("not here"):
+        return x * x
+
+
+def _nested(t, x):
+    with t.autograd.graph.allow_mutation_on_saved_tensors(), t.autograd.graph.allow_mutation_on_saved_tensors():
+        return x * x
+
+
+def _changing(t, x):
+    with t.autograd.graph.saved_tensors_hooks(lambda v: v.mul_(2), lambda v: v):
+        return (x * 1).exp()
+
+
+def _freed(t, x):
+    y = x.exp()
+    kept = y.grad_fn._raw_saved_result
+    y.sum().backward()
+    kept.register_hooks(lambda v: v, lambda v: v)
+
+
+def _again(t, x, **options):
+    calls = []
+
+    def part(x):
+        calls.append(x)
+        return (x.double() if len(calls) > 1 else x).exp()
+    t.utils.checkpoint.checkpoint(part, x, use_reentrant=False, **options).sum().backward()
+    return x.grad
+
+
+KEPT = {
+    "numbers": _hooks_of_numbers, "disabled": _disabled_within, "nested": _nested, "changing": _changing, "freed": _freed,
+    "versions": lambda t, x: t.autograd.graph.increment_version(3),
+    "numbers for one": lambda t, x: x.exp().grad_fn._raw_saved_result.register_hooks(1, 2),
+    "check of a name": lambda t, x: _again(t, x, determinism_check="x"),
+    "debug": lambda t, x: t.utils.checkpoint.checkpoint(t.exp, x, use_reentrant=True, debug=True),
+    "parts": lambda t, x: t.utils.checkpoint.checkpoint_sequential([t.exp, t.sin], 2, x, use_reentrant=False, more=3),
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_is_kept(name):
+    def run(t):
+        kind, words = _words(lambda: KEPT[name](t, t.ones(2, requires_grad=True)))
+        return kind, words if kind != "TypeError" else words.partition(": ")[0]
+    if name == "numbers":
+        assert run(clnn)[0] == run(torch)[0]
+    else:
+        assert_same(run)
+
+
+def test_metadata_that_differs():
+    for t in (torch, clnn):
+        with pytest.raises(t.utils.checkpoint.CheckpointError) as caught:
+            _again(t, t.ones(2, requires_grad=True))
+        lines = str(caught.value).replace("clnn.", "torch.").splitlines()[1:4]
+        assert [line.partition(", 'device'")[0] for line in lines] == [
+            "tensor at position 0:", "saved metadata: {'shape': torch.Size([2]), 'dtype': torch.float32",
+            "recomputed metadata: {'shape': torch.Size([2]), 'dtype': torch.float64"]

@@ -227,8 +227,9 @@ class _Packed:
         with no_grad():                          # as PyTorch calls them: a hook may ask for the NumPy array
             self.value, self.fn, self.rest = pack(value), unpack, rest
         if owner.version != before:
-            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by "
-                               "in-place operations as this can lead to unexpected side-effects.")
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by "
+                               "in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place "
+                               "operations on the input to a pack hook.")
 
     def unpack(self):
         got = self.fn(self.value)
@@ -249,8 +250,11 @@ class _Kept:
     def register_hooks(self, pack_hook, unpack_hook):
         """Keep ``pack_hook(value)`` instead of the value, and call ``unpack_hook`` when it is needed."""
         node, op = self.node, self.node.op
+        if not (callable(pack_hook) and callable(unpack_hook)):
+            raise TypeError(f"register_hooks(): incompatible function arguments: two callables are wanted, got {pack_hook!r}, {unpack_hook!r}")
         if node.freed:
-            raise RuntimeError(FREED)
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. " + FREED[FREED.index("Saved "):]
+                               .replace("saved tensors", "saved variables"))
         i, kept = op.position.get(self.name), node.values
         if i is None:
             i, kept = op.outputs.index(self.name) if self.name in op.outputs else 0, node.result
