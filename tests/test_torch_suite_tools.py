@@ -80,3 +80,37 @@ def test_tensors_without_memory_are_saved(zipped):
         got = there.load(file)
         assert got["a"].is_meta and got["a"].stride() == (1, 2) and got["a"].dtype is there.float32
         assert isinstance(got["p"], there.nn.Parameter) and got["p"].requires_grad and got["p"].shape == (3,)
+
+
+TRANSFORMED = {
+    "sizes in a list": lambda t, x: t.func.vmap(lambda a, b: a, in_dims=[0, 0])(x, x),
+    "flag": lambda t, x: t.func.vmap(lambda a: a.requires_grad_())(x),
+    "many dimensions": lambda t, x: t.func.vmap(lambda a: a.t())(t.ones(2, 2, 2, 2)),
+    "vectors": lambda t, x: t.func.vmap(lambda a: a.mm(a))(x),
+    "matrices": lambda t, x: t.addr(x, x, x),
+    "number": lambda t, x: t.func.grad(t.mul, argnums=(0, "a"))(x[0, 0], x[0, 0]),
+    "nothing given": lambda t, x: t.func.vjp(lambda: x)[0],
+    "nothing returned": lambda t, x: t.func.vjp(lambda x: (), x),
+    "none returned": lambda t, x: t.func.vjp(lambda x: None, x),
+    "nothing for rows": lambda t, x: t.func.jacrev(lambda x: ())(x),
+    "strictly": lambda t, x: t.func.jvp(lambda x: t.ones(1), (x,), (x,), strict=True),
+    "strictly right": lambda t, x: t.func.jvp(lambda x: x * 2, (x,), (x,), strict=True),
+    "as it is": lambda t, x: t.func.debug_unwrap(x),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_transformations(name):
+    def run(t):
+        x = t.arange(4.0).reshape(2, 2)
+        return _words(lambda: TRANSFORMED[name](t, x)), x.requires_grad
+    assert_same(run)
+
+
+def test_other_tangents_and_removals_are_refused():
+    for t in (torch, clnn):
+        x = t.ones(2)
+        with pytest.raises(RuntimeError, match="to have the same argspec as the primals"):
+            t.func.linearize(t.sin, x)[1](x, x)
+        with pytest.raises(RuntimeError, match="received invalid argument for remove=x"):
+            t.func.functionalize(t.sin, remove="x")(x)

@@ -13,6 +13,7 @@ from .._tensor.foreign import Dressing, NoStrides, OfPart
 from .._tensor.override import _wrappers
 from .._tensor.tensor import edge
 from ..core.shape import Size
+from ..core.warn import PACKAGE
 
 
 class NotBatched(NoStrides):
@@ -89,6 +90,13 @@ class BatchedTensor(OfPart):
     @staticmethod
     def _make_subclass(cls, data, require_grad=False):
         return data._alias().requires_grad_(require_grad)
+
+    def requires_grad_(self, requires_grad=True):
+        if not sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
+            raise RuntimeError("You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function being "
+                               "transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, "
+                               "jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead.")
+        return super().requires_grad_(requires_grad)
 
     def _alias(self):
         return wrap(self.part._alias(), self.level)
