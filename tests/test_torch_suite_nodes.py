@@ -246,3 +246,26 @@ def test_metadata_that_differs():
         assert [line.partition(", 'device'")[0] for line in lines] == [
             "tensor at position 0:", "saved metadata: {'shape': torch.Size([2]), 'dtype': torch.float32",
             "recomputed metadata: {'shape': torch.Size([2]), 'dtype': torch.float64"]
+
+
+VIEWS = {"one": lambda t, x: x.view_as(x), "of many": lambda t, x: x.unbind()[0],
+         "of a function": lambda t, x: type("Same", (t.autograd.Function,), {
+             "forward": staticmethod(lambda ctx, x: x.view_as(x)), "backward": staticmethod(lambda ctx, g: g)}).apply(x)}
+
+
+@pytest.mark.parametrize("recorded", ((True, True), (True, False), (False, True), (False, False)), ids=str)
+@pytest.mark.parametrize("kind", VIEWS)
+def test_views_that_change_their_shape_in_place(kind, recorded):
+    """Where the view, and the change of its shape, were recorded or not: what the change and a write after it are refused for."""
+    def run(t):
+        got = []
+        for tracked in (True, False):
+            for change in (lambda v: v.unsqueeze_(0), lambda v: v.transpose_(0, 0)):
+                base = t.ones(2, 3, requires_grad=tracked).clone()
+                with t.set_grad_enabled(recorded[0]):
+                    view = VIEWS[kind](t, base)
+                with t.set_grad_enabled(recorded[1]):
+                    got.append(_words(lambda: tuple(change(view).shape)))
+                got.append(_words(lambda: tuple(view.add_(1).shape)))
+        return got
+    assert_same(run)

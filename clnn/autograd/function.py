@@ -333,7 +333,10 @@ def _wrap(node, ctx, args, outs, tracked):
         constant = any(o is c for c in ctx._constant) or not o.dtype.differentiable
         if constant:
             node.constant.add(nr)
-        if not dirty and (o._rg or any(o is a for a in args)):
+        given = any(o is a for a in args)
+        if not (dirty or given or tracked) and o._base is not None:             # a view made without recording: a write would bypass ``backward``
+            fresh, o._origin = o, "function"
+        elif not dirty and (o._rg or given):
             fresh = o._alias()
         else:
             fresh = o
