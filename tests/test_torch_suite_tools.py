@@ -114,3 +114,80 @@ def test_other_tangents_and_removals_are_refused():
             t.func.linearize(t.sin, x)[1](x, x)
         with pytest.raises(RuntimeError, match="received invalid argument for remove=x"):
             t.func.functionalize(t.sin, remove="x")(x)
+
+
+def _scaled(x, y):
+    return 2 * x + 3 * y
+
+
+DERIVED = {
+    "inputs in a list": lambda t, A, x: A.jacobian(_scaled, [x, x]),
+    "v in a list": lambda t, A, x: A.vjp(_scaled, (x, x), [x]),
+    "v of two": lambda t, A, x: A.vjp(_scaled, (x, x), (x, x)),
+    "v of three": lambda t, A, x: A.jvp(_scaled, (x, x), (x, x, x)),
+    "v of another size": lambda t, A, x: A.jvp(_scaled, (x, x), (x, t.ones(3))),
+    "v a number": lambda t, A, x: A.vjp(_scaled, (x, x), 3),
+    "a number among outputs": lambda t, A, x: A.vjp(lambda x: (x, 3), x, (x, x)),
+    "outputs in a list": lambda t, A, x: A.vjp(lambda x: [x], x, x),
+    "a number among inputs": lambda t, A, x: A.hvp(lambda *a: a[0].sum(), (x, 3), (x, x)),
+    "two outputs": lambda t, A, x: A.hessian(lambda x: (x.sum(), x.sum()), x),
+    "two outputs of a product": lambda t, A, x: A.hvp(lambda x: (x.sum(), x.sum()), x, x),
+    "strict at once": lambda t, A, x: A.jacobian(t.sin, x, strict=True, vectorize=True),
+    "strict forward": lambda t, A, x: A.jacobian(t.sin, x, strict=True, vectorize=True, strategy="forward-mode"),
+    "graph forward": lambda t, A, x: A.jacobian(t.sin, x, create_graph=True, vectorize=True, strategy="forward-mode"),
+    "variable of a number": lambda t, A, x: t.autograd.Variable(3),
+    "variable of nothing": lambda t, A, x: t.autograd.Variable(),
+}
+
+
+@pytest.mark.parametrize("name", DERIVED)
+def test_derivatives_of_functions(name):
+    assert_same(lambda t: _words(lambda: DERIVED[name](t, t.autograd.functional, t.tensor([1.0, 2.0]))))
+
+
+def _pushed(t, jvp, outs=1):
+    forward = (lambda ctx, x: x * 2) if outs == 1 else (lambda ctx, x: (x * 2, x * 3))
+    kind = type("Pushed", (t.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(lambda ctx, *g: g[0]), "jvp": staticmethod(jvp)})
+    fwd = t.autograd.forward_ad
+    return fwd.unpack_dual(kind.apply(fwd.make_dual(t.ones(2), t.ones(2)))).tangent
+
+
+DUALS = {
+    "level": lambda t, fwd, x: fwd.make_dual(x, x, level=1),
+    "other level": lambda t, fwd, x: fwd.unpack_dual(fwd.make_dual(x, x), level=2),
+    "again": lambda t, fwd, x: fwd.make_dual(fwd.make_dual(x, x), x),
+    "tangent": lambda t, fwd, x: fwd.make_dual(x, fwd.make_dual(x, x)),
+    "number": lambda t, fwd, x: fwd.unpack_dual(3),
+    "right": lambda t, fwd, x: _pushed(t, lambda ctx, g: g * 2),
+    "two": lambda t, fwd, x: _pushed(t, lambda ctx, g: (g, g)),
+    "numbers": lambda t, fwd, x: _pushed(t, lambda ctx, g: 3),
+    "lists": lambda t, fwd, x: _pushed(t, lambda ctx, g: [g]),
+    "smaller": lambda t, fwd, x: _pushed(t, lambda ctx, g: g[:1]),
+    "one": lambda t, fwd, x: _pushed(t, lambda ctx, g: g, 2),
+}
+
+
+@pytest.mark.parametrize("name", DUALS)
+def test_duals(name):
+    def run(t):
+        fwd = t.autograd.forward_ad
+        with fwd.dual_level():
+            return _words(lambda: DUALS[name](t, fwd, t.ones(2)))
+    assert_same(run)
+
+
+def _mapped(t, rule, **more):
+    kind = type("Mapped", (t.autograd.Function,), {"forward": staticmethod(lambda x: x * 2), "setup_context": staticmethod(lambda ctx, inputs, output: None),
+                                                   "backward": staticmethod(lambda ctx, g: g), "vmap": staticmethod(rule), **more})
+    return t.func.vmap(kind.apply)(t.ones(2, 3))
+
+
+def test_rules_for_maps_and_real_inputs():
+    for t in (torch, clnn):
+        with pytest.raises(RuntimeError, match="Expected the vmap staticmethod to have two returns"):
+            _mapped(t, lambda info, dims, x: x * 3)
+        with pytest.raises(RuntimeError, match="returned an incompatible"):
+            _mapped(t, lambda info, dims, x: (x * 3, (0, 0)))
+        turning = type("Turning", (t.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: g * 1j)})
+        with pytest.raises(RuntimeError, match="Expected isFloatingType"):
+            turning.apply(t.ones(2, requires_grad=True)).sum().backward()

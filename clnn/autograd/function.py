@@ -188,6 +188,8 @@ class FunctionNode(tape.Node):
         if not isinstance(g, Tensor):
             raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
         shape, dtype = meta
+        if g.dtype.is_complex and not dtype.is_complex:
+            raise RuntimeError("Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false.")
         if g.shape != shape:
             lead = len(g.shape) - len(shape)
             if lead < 0 or any(s not in (1, n) for s, n in zip(shape, g.shape[lead:])):
