@@ -190,3 +190,34 @@ def test_rules_for_maps_and_real_inputs():
         turning = type("Turning", (t.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x * 2), "backward": staticmethod(lambda ctx, g: g * 1j)})
         with pytest.raises(RuntimeError, match="Expected isFloatingType"):
             turning.apply(t.ones(2, requires_grad=True)).sum().backward()
+
+
+def _graph(t):
+    graph = t.fx.Graph()
+    return graph, graph.placeholder("x")
+
+
+def _moved(t):
+    graph, x = _graph(t)
+    x.prepend(t.fx.Graph().placeholder("z"))
+
+
+def _ends(t):
+    graph, x = _graph(t)
+    return x.next.op, x.prev.op, x.next.next is x, _words(graph.output_node)
+
+
+GRAPHS = {
+    "constants": lambda t: t.fx.symbolic_trace(lambda x: t.tensor([1.0, 2.0]) * x + t.ones(2)).code.replace("torch", "").replace("clnn", ""),
+    "nothing": lambda t: str(t.fx.Graph()),
+    "other op": lambda t: _graph(t)[0].create_node("foo", "x"),
+    "list": lambda t: _graph(t)[0].create_node("call_function", t.relu, args=[1]),
+    "number": lambda t: _graph(t)[0].create_node("call_function", t.relu, kwargs=3),
+    "no target": lambda t: _graph(t)[0].create_node("call_method", None),
+    "moved": _moved, "ends": _ends,
+}
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_graphs(name):
+    assert_same(lambda t: _words(lambda: GRAPHS[name](t)))
