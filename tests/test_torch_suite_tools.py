@@ -229,3 +229,31 @@ GRAPHS = {
 @pytest.mark.parametrize("name", GRAPHS)
 def test_graphs(name):
     assert_same(lambda t: _words(lambda: GRAPHS[name](t)))
+
+
+def test_members_that_make_tensors_are_handed_over():
+    def run(t):
+        told = []
+
+        class Told(t.Tensor):
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                told.append(func.__name__)
+                return super().__torch_function__(func, types, args, kwargs)
+        x = t.ones(3).as_subclass(Told)
+        return [type(make()).__name__ for make in (lambda: x.new_tensor([1.0]), lambda: x.new([1.0]), lambda: x.new_zeros(2))], told
+    assert_same(run)
+
+
+def test_functions_that_nobody_takes_over():
+    class Refusing:
+        @classmethod
+        def __torch_function__(cls, *args, **kwargs):
+            return NotImplemented
+
+    def run(t):
+        def own(x):
+            return t.overrides.handle_torch_function(own, (x,), x)
+        return [_words(lambda fn=fn: fn(Refusing())) for fn in (own, lambda x: t.overrides.handle_torch_function(t.add, (x,), x))], \
+            _words(lambda: t.ones(1).as_subclass(int))
+    assert_same(run)
