@@ -269,3 +269,20 @@ def test_views_that_change_their_shape_in_place(kind, recorded):
                 got.append(_words(lambda: tuple(view.add_(1).shape)))
         return got
     assert_same(run)
+
+
+ENTRIES = {
+    "remainder": lambda t, x: x % 2, "remainders": lambda t, x: x % x, "fmod": lambda t, x: x.fmod(2), "fmods": lambda t, x: x.fmod(x),
+    "clamp": lambda t, x: x.clamp(0, 1),
+    "least": lambda t, x: x.clamp(min=0), "power": lambda t, x: 2 ** x, "lerp": lambda t, x: t.lerp(x, x, 0.5), "from a number": lambda t, x: 1 - x,
+    "times": lambda t, x: x * 2, "linear": lambda t, x: t.nn.functional.linear(x, t.ones(2, 2), t.ones(2, requires_grad=True)),
+    "linear of constants": lambda t, x: t.nn.functional.linear(x, t.ones(2, 2), t.ones(2))}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_operands_of_entries(name):
+    """Numbers are operands of sums and products only; a linear layer's bias comes first."""
+    def run(t):
+        node = ENTRIES[name](t, t.ones(2, 2, requires_grad=True)).grad_fn
+        return node.name(), [None if n is None else n.name() for n, _ in node.next_functions]
+    assert_same(run)

@@ -26,6 +26,11 @@ FREED = ("Trying to backward through the graph a second time (or directly access
 FACTORS = frozenset(("mul", "true_divide", "_dropout"))
 
 
+_MODULI = frozenset(("remainder", "fmod"))
+# Operators of which PyTorch has a form of its own for numbers, which are no operands there; numbers in sums and products are.
+_WITH_NUMBERS = frozenset(("remainder", "fmod", "floor_divide", "_clamp_both", "_clamp_min", "_clamp_max", "_pow", "_lerp"))
+
+
 @native.know
 class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
@@ -38,6 +43,8 @@ class OpNode(tape.Node):
         self.op, self.values, self.versions, self.metas, self.keeps = op, values, versions, metas, keeps
 
     def name(self):
+        if not self.label and self.op.name in _MODULI and None not in self.metas[:2]:
+            return self.op.grad_name[:-1] + "1"
         return self.label or self.op.grad_name
 
     def __repr__(self):
@@ -45,6 +52,10 @@ class OpNode(tape.Node):
 
     @property
     def operands(self):
+        if self.op.name in _WITH_NUMBERS or self.label == "RsubBackward1":
+            return [i for i, _ in self.op.masks if self.metas[i] is not None]
+        if self.op.name == "_linear2d":                         # which is addmm there, with the bias first, or mm
+            return [0, 1] if self.label == "MmBackward0" else [2, 0, 1]
         return [i for i, _ in self.op.masks]
 
     @property
