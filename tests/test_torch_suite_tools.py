@@ -257,3 +257,23 @@ def test_functions_that_nobody_takes_over():
         return [_words(lambda fn=fn: fn(Refusing())) for fn in (own, lambda x: t.overrides.handle_torch_function(t.add, (x,), x))], \
             _words(lambda: t.ones(1).as_subclass(int))
     assert_same(run)
+
+
+PARTS = {
+    "one transform more": lambda t, X, C, x: X.StackTransform([X.ExpTransform()] * 2)(x),
+    "other length": lambda t, X, C, x: X.CatTransform([X.ExpTransform(), X.ExpTransform()], lengths=[1, 1])(x),
+    "inverse": lambda t, X, C, x: X.CatTransform([X.ExpTransform(), X.ExpTransform()], lengths=[1, 1]).inv(x),
+    "lengths": lambda t, X, C, x: X.CatTransform([X.ExpTransform()], lengths=[1, 2]),
+    "no transform": lambda t, X, C, x: X.StackTransform([3]),
+    "dimension": lambda t, X, C, x: X.StackTransform([X.ExpTransform()], dim=2)(x),
+    "negative": lambda t, X, C, x: C.independent(C.positive, -1),
+    "no constraint": lambda t, X, C, x: C.cat([3]),
+    "constraints of a part": lambda t, X, C, x: C.cat([C.positive, C.real], 0, [1, 1]).check(x),
+    "components": lambda t, X, C, x: t.distributions.MixtureSameFamily(t.distributions.Categorical(t.ones(2)), 3),
+    "right": lambda t, X, C, x: X.CatTransform([X.ExpTransform(), X.ExpTransform()], lengths=[1, 2])(x),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_joined_transforms_and_constraints(name):
+    assert_same(lambda t: _words(lambda: PARTS[name](t, t.distributions.transforms, t.distributions.constraints, t.tensor([0.5, -1.0, 2.0]))))
