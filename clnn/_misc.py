@@ -125,7 +125,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
     """Every clnn kernel is deterministic; this fills the memory of :func:`empty` (see ``utils.deterministic``)."""
     if not isinstance(mode, bool) or not isinstance(warn_only, bool):
         name, value = ("mode", mode) if not isinstance(mode, bool) else ("warn_only", warn_only)
-        raise TypeError(f"_set_deterministic_algorithms(): argument '{name}' must be bool, not {type(value).__name__}")
+        raise TypeError(f"_set_deterministic_algorithms(): argument '{name}'{' (position 1)' if name == 'mode' else ''} must be bool, not {type(value).__name__}")
     _deterministic[:] = mode, warn_only
 
 
@@ -144,9 +144,12 @@ _DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 
 def set_deterministic_debug_mode(debug_mode):
     """:func:`use_deterministic_algorithms` by number or name: ``"default"`` (0), ``"warn"`` (1), ``"error"`` (2)."""
-    number = _DEBUG_MODES.get(debug_mode, debug_mode) if isinstance(debug_mode, str) else debug_mode
+    if not isinstance(debug_mode, (str, int)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
+    number = _DEBUG_MODES.get(debug_mode) if isinstance(debug_mode, str) else debug_mode
     if number not in (0, 1, 2):
-        raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, 0, 1, 2, but got {debug_mode}")
+        legal = "one of `default`, `warn`, `error`" if isinstance(debug_mode, str) else "0, 1, or 2"
+        raise RuntimeError(f"invalid value of debug_mode, expected {legal}, but got {debug_mode}")
     _deterministic[:] = number > 0, number == 1
 
 
@@ -162,11 +165,17 @@ def set_flush_denormal(mode):
 
 def set_warn_always(b):
     """Whether functions that say once that they are deprecated say it each time."""
-    warn.always = bool(b)
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    warn.always = b
 
 
 def set_num_interop_threads(n):
     """Accepted: the OpenCL driver decides."""
+    if not isinstance(n, int):
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(n).__name__}")
+    if n <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
 
 
 def get_num_interop_threads():

@@ -20,7 +20,7 @@ from clnn.nn.utils import stateless
 from clnn.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten, treespec_pprint
 
 __all__ = ["functional_call", "stack_module_state", "grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "linearize",
-           "functionalize", "rearrange", "replace_all_batch_norm_modules_"]
+           "functionalize", "rearrange", "debug_unwrap", "replace_all_batch_norm_modules_"]
 
 
 def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
@@ -95,7 +95,7 @@ def _outer(outputs, variables) -> bool:
 def _gradients(outputs, variables, seeds, create, retain=None):
     """Gradients in the variables' shapes; zeros where an output does not depend on one."""
     pairs = [(o, s) for o, s in zip(outputs, seeds) if o._rg]
-    if not pairs:
+    if not pairs or not variables:
         return [clnn.zeros_like(v) for v in variables]
     got = _tape_grad([o for o, _ in pairs], variables, [s for _, s in pairs], create_graph=create, retain_graph=create if retain is None else retain,
                      allow_unused=True)
@@ -129,7 +129,7 @@ def _pick(args, argnums, name):
         raise RuntimeError("argnums must be non-empty")
     for n in numbers:
         if not isinstance(n, int):
-            raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+            raise RuntimeError(f"argnum must be int, got: {type(n)}" if several else f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
         if not -len(args) <= n < len(args):
             raise RuntimeError(f"Got argnum={n}, but only {len(args)} positional inputs")
     numbers = tuple(n % len(args) for n in numbers)
@@ -146,13 +146,13 @@ def _pick(args, argnums, name):
 
 def _outputs(result, name):
     leaves, spec = tree_flatten(result)
+    if name in ("vjp", "jacrev") and all(t is None for t in leaves):
+        raise RuntimeError(f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {leaves})")
     for t in leaves:
         if not isinstance(t, Tensor):
             raise RuntimeError(f"{_SPELT.get(name, name)}: expected f(*primals) to return only tensors, got unsupported type {type(t)}")
         if name in ("vjp", "jacrev") and not t.dtype.differentiable:
             raise RuntimeError(f"vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype {t.dtype}")
-    if not leaves:
-        raise RuntimeError(f"{name}: the function returned no tensor")
     return leaves, spec
 
 
@@ -231,8 +231,6 @@ def vjp(func, *primals, has_aux=False):
         (tensor([1., 1.]),)
     """
     outer_grad = state.grad
-    if not primals:
-        raise RuntimeError("vjp: no arguments to differentiate")
     with clnn.enable_grad():
         fresh, variables = _variables(primals, "vjp")
         result, aux = _with_aux(func(*fresh), has_aux, "vjp")
@@ -306,6 +304,8 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         fresh, variables = _variables(primals, "jvp")
         result, aux = _with_aux(func(*fresh), has_aux, "jvp")
         outputs, spec = _outputs(result, "jvp")
+        if strict and not all(o._rg for o in outputs):
+            raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed with strict=True.")
         linked = outer_grad and (_outer(outputs, variables) or any(t._rg for t in given))
         moved = _pushforward(outputs, variables)(given, linked)
     value = _plain(tree_unflatten(outputs, spec), linked)
@@ -329,6 +329,8 @@ def linearize(func, *primals):
 
     @_differentiating
     def jvp_fn(*tangents):
+        if tree_flatten(tangents)[1] != tree_flatten(primals)[1]:
+            raise RuntimeError(f"Expected the tangents {tree_flatten(tangents)[1]} to have the same argspec as the primals {tree_flatten(primals)[1]}")
         for i, (p, t) in enumerate(zip(variables, tree_leaves(tangents))):
             for what, own, given in (("shape", p.shape, t.shape), ("dtype", p.dtype, t.dtype)):
                 if own != given:
@@ -457,7 +459,24 @@ def functionalize(func, *, remove="mutations"):
         >>> clnn.func.functionalize(lambda x: x.add_(1))(clnn.ones(2))
         tensor([2., 2.])
     """
+    if remove not in ("mutations", "mutations_and_views"):
+        raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are 'mutations' and "
+                           "'mutations_and_views'.")
     return func
+
+
+def debug_unwrap(tensor, *, recurse=True):
+    """For debuggers: the tensor with the samples of all, or with ``recurse=False`` of the innermost map, along the first dimension.
+
+    Example:
+        >>> clnn.func.debug_unwrap(clnn.ones(2))
+        tensor([1., 1.])
+    """
+    while hasattr(tensor, "level"):
+        tensor = tensor.part
+        if not recurse:
+            break
+    return tensor
 
 
 def replace_all_batch_norm_modules_(root):

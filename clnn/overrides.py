@@ -63,7 +63,7 @@ def handle_torch_function(public_api, relevant_args, *args, **kwargs):
         >>> double(clnn.ones(1))
         tensor([2.])
     """
-    return _override.hand_over(public_api, args, kwargs, _get_overloaded_args(relevant_args))
+    return _override.hand_over(public_api, args, kwargs, _get_overloaded_args(relevant_args), True)
 
 
 redispatch_torch_function = handle_torch_function

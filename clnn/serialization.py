@@ -56,7 +56,7 @@ def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_seriali
     """
     if not is_path(f):
         if not hasattr(f, "write"):
-            raise TypeError(f"save: f must be a file name or a file open for writing, got {type(f).__name__}")
+            raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
         _write(obj, f, "archive", _use_new_zipfile_serialization)
         return
     name = os.fsdecode(f)
@@ -103,7 +103,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     """
     if not is_path(f):
         if not hasattr(f, "read"):
-            raise TypeError(f"load: f must be a file name or a file open for reading, got {type(f).__name__}")
+            raise AttributeError(f"'{type(f).__name__}' object has no attribute 'read': load takes a file name or a file open for reading")
         if mmap:
             raise ValueError("f must be a file path in order to use the mmap argument")
         if not (hasattr(f, "seek") and (not hasattr(f, "seekable") or f.seekable())):

@@ -98,6 +98,7 @@ def observe(lib, name):
 @pytest.mark.share(4)
 @pytest.mark.parametrize("name", CASES)
 def test_as_in_pytorch(name):
+    torch.distributions.Distribution.set_default_validate_args(True)     # torch._dynamo, which other tests load, switches the checks off
     want, _ = observe(torch, name)
     got, d = observe(clnn, name)
     for key, w in want.items():

@@ -191,3 +191,26 @@ def test_shapes_beyond_any_device_are_worked_out():
     assert conv(x).shape == (1024, 5, 65535, 65535) and back(conv(x)).shape == x.shape
     conv(x).sum().backward()
     assert conv.weight.grad.shape == (5, 3, 2, 2)
+
+
+REFUSED = {
+    "empty average": lambda t, F: F.adaptive_avg_pool1d(t.ones(1, 2, 0), 2),
+    "empty average in planes": lambda t, F: F.adaptive_avg_pool2d(t.ones(1, 2, 0, 3), 2),
+    "empty maximum": lambda t, F: F.adaptive_max_pool2d(t.ones(1, 2, 0, 3), 2),
+    "no channels": lambda t, F: F.adaptive_max_pool2d(t.ones(1, 0, 3, 3), 2),
+    "places of floats": lambda t, F: F.max_unpool1d(t.ones(1, 1, 2), t.zeros(1, 1, 2), 2),
+    "places of floats in space": lambda t, F: F.max_unpool3d(t.ones(1, 1, 1, 1, 1), t.zeros(1, 1, 1, 1, 1), 2),
+    "few dimensions": lambda t, F: F.max_unpool2d(t.ones(2, 2), t.zeros(2, 2, dtype=t.int64), 2),
+    "old order": lambda t, F: F.embedding_bag(t.arange(6.0).reshape(3, 2), t.tensor([0, 1]), t.tensor([0])),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.filterwarnings("ignore:Argument order")
+def test_empty_windows_and_places(name):
+    def run(t):
+        try:
+            return REFUSED[name](t, t.nn.functional)
+        except RuntimeError as error:
+            return str(error).replace("clnn", "torch")
+    assert_same(run)

@@ -55,6 +55,7 @@ def allowed_globals(rebuild_tensor, rebuild_tensor_v3, rebuild_parameter):
         "torch._utils._rebuild_parameter": rebuild_parameter, "torch._utils._rebuild_parameter_with_state": rebuild_parameter,
         "torch._utils._rebuild_qtensor": quantized.rebuild_tensor(rebuild_tensor),
         "torch._tensor._rebuild_from_type_v2": _rebuild_from_type,
+        "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta,
         "torch._utils._rebuild_sparse_tensor": _rebuild_sparse_tensor, "torch.serialization._get_layout": _layout,
         "numpy.core.multiarray.scalar": _numpy_scalar, "numpy._core.multiarray.scalar": _numpy_scalar, "numpy.dtype": NumpyDtype,
         "numpy.core.multiarray._reconstruct": _numpy_array, "numpy._core.multiarray._reconstruct": _numpy_array,
@@ -218,6 +219,15 @@ def _layout(name):
     if _expect(name, str) not in known:
         raise SerializationError(f"load: the file holds a tensor of layout {name}, which clnn does not have; convert it in PyTorch before saving")
     return known[name]
+
+
+def _rebuild_meta(dtype, size, stride, requires_grad):
+    """A tensor without memory."""
+    import clnn
+    size, stride = _expect(size, tuple), _expect(stride, tuple)
+    if not isinstance(dtype, clnn.dtype) or len(size) != len(stride) or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
+        raise TypeError("a tensor without memory of an impossible geometry")
+    return clnn.empty_strided(size, stride, dtype=dtype, device="meta").requires_grad_(requires_grad is True)
 
 
 def _rebuild_sparse_tensor(kind, data):

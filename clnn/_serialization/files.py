@@ -30,7 +30,7 @@ def atomic_write(path):
         target = os.fsdecode(target)
     folder, name = os.path.split(target)
     if not os.path.isdir(folder):
-        raise SerializationError(f"save: the folder {folder} does not exist")
+        raise SerializationError(f"Parent directory {folder} does not exist.")
     temporary = os.path.join(folder, f".{name[:100]}.{secrets.token_hex(6)}.tmp")
     try:
         with open(temporary, "xb") as file:

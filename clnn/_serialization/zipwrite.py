@@ -303,6 +303,17 @@ class Pickler:
 
     def _recipe(self, obj, kind_of=None):
         """The function that makes a tensor, the name ``kind_of``, and a tuple of the function's arguments."""
+        if obj.device.type == "meta":
+            self._global("torch._utils", "_rebuild_meta_tensor_no_storage")
+            if kind_of:
+                self._global(*kind_of)
+            self.out += b"("
+            self._dtype(obj.dtype)
+            self._plain_tuple(tuple(obj.shape))
+            self._plain_tuple(tuple(obj.stride()))
+            self._bool(bool(obj.requires_grad))
+            self.out += b"t"
+            return
         storage_key, kind, numel = self._storage_of(obj)
         self._global("torch._utils", "_rebuild_tensor_v2" if kind else "_rebuild_tensor_v3")
         if kind_of:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..core.shape import Size
 from ..core.warn import first_time, warn
 from ..graph.node import Storage, constants
 from ..runtime.device import Device
@@ -69,7 +68,8 @@ def _seed(t, g, i, batched):
         if batched:
             raise RuntimeError(f"If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The sizes of the "
                                f"remaining dimensions are expected to match the shape of corresponding output, but a mismatch was detected: "
-                               f"grad_output[{i}] has a shape of {Size((batched, *g.shape))} and output[{i}] has a shape of {shape}.")
+                               f"grad_output[{i}] has a shape of {g.shape[1:]} and output[{i}] has a shape of {shape}. If you only want some tensors in "
+                               "`grad_output` to be considered batched, consider using vmap.")
         raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of {shape}.")
     if g.dtype.is_complex != dtype.is_complex:
         raise RuntimeError(f"For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[{i}] has a "
@@ -154,12 +154,15 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         return
     inputs = _as_tuple(inputs)
     if not inputs:
-        raise RuntimeError("'inputs' argument to 'backward' cannot be empty.")
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     places = [_place(t) for t in inputs]
     for t, at in zip(inputs, places):
         if at is None or at[0].__class__ is not tape.AccumulateGrad and not isinstance(t, GradientEdge):
             t.retain_grad()
     tape.run(roots, seeds, keep, create_graph, places)
+
+
+_UNUSED = "The differentiated Tensor at index {} appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior."
 
 
 def _target(t):
@@ -188,14 +191,17 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         >>> clnn.autograd.grad(x * x, x)
         (tensor(6.),)
     """
+    if not only_inputs:
+        warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of the graph, please use "
+             "torch.autograd.backward.", FutureWarning)
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     grads = _as_tuple(grad_outputs) if grad_outputs is not None else (None,) * len(outputs)
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if not inputs:
         raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
-    if not outputs:
-        return (None,) * len(inputs)
+    if not outputs and not (allow_unused or materialize_grads):
+        raise RuntimeError(_UNUSED.format(0))
     if len(grads) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
     keep = create_graph if retain_graph is None else retain_graph
@@ -215,8 +221,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
                     raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
                 got[i] = later.zeros_like(inputs[i], requires_grad=create_graph)
             elif not allow:
-                raise RuntimeError(f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set allow_unused=True "
-                                   "if this is the desired behavior.")
+                raise RuntimeError(_UNUSED.format(i))
     return tuple(got)
 
 

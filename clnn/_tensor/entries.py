@@ -26,6 +26,11 @@ FREED = ("Trying to backward through the graph a second time (or directly access
 FACTORS = frozenset(("mul", "true_divide", "_dropout"))
 
 
+_MODULI = frozenset(("remainder", "fmod"))
+# Operators of which PyTorch has a form of its own for numbers, which are no operands there; numbers in sums and products are.
+_WITH_NUMBERS = frozenset(("remainder", "fmod", "floor_divide", "_clamp_both", "_clamp_min", "_clamp_max", "_pow", "_lerp"))
+
+
 @native.know
 class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
@@ -38,6 +43,8 @@ class OpNode(tape.Node):
         self.op, self.values, self.versions, self.metas, self.keeps = op, values, versions, metas, keeps
 
     def name(self):
+        if not self.label and self.op.name in _MODULI and None not in self.metas[:2]:
+            return self.op.grad_name[:-1] + "1"
         return self.label or self.op.grad_name
 
     def __repr__(self):
@@ -45,6 +52,10 @@ class OpNode(tape.Node):
 
     @property
     def operands(self):
+        if self.op.name in _WITH_NUMBERS or self.label == "RsubBackward1":
+            return [i for i, _ in self.op.masks if self.metas[i] is not None]
+        if self.op.name == "_linear2d":                         # which is addmm there, with the bias first, or mm
+            return [0, 1] if self.label == "MmBackward0" else [2, 0, 1]
         return [i for i, _ in self.op.masks]
 
     @property
@@ -227,8 +238,9 @@ class _Packed:
         with no_grad():                          # as PyTorch calls them: a hook may ask for the NumPy array
             self.value, self.fn, self.rest = pack(value), unpack, rest
         if owner.version != before:
-            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be modified by "
-                               "in-place operations as this can lead to unexpected side-effects.")
+            raise RuntimeError("A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be modified by "
+                               "in-place operations as this can lead to unexpected side-effects. Please open an issue if you need to perform in-place "
+                               "operations on the input to a pack hook.")
 
     def unpack(self):
         got = self.fn(self.value)
@@ -249,8 +261,11 @@ class _Kept:
     def register_hooks(self, pack_hook, unpack_hook):
         """Keep ``pack_hook(value)`` instead of the value, and call ``unpack_hook`` when it is needed."""
         node, op = self.node, self.node.op
+        if not (callable(pack_hook) and callable(unpack_hook)):
+            raise TypeError(f"register_hooks(): incompatible function arguments: two callables are wanted, got {pack_hook!r}, {unpack_hook!r}")
         if node.freed:
-            raise RuntimeError(FREED)
+            raise RuntimeError("Calling register_hooks on a saved tensor after it has been freed. " + FREED[FREED.index("Saved "):]
+                               .replace("saved tensors", "saved variables"))
         i, kept = op.position.get(self.name), node.values
         if i is None:
             i, kept = op.outputs.index(self.name) if self.name in op.outputs else 0, node.result

@@ -4,6 +4,7 @@ from __future__ import annotations
 import warnings
 
 from ..core import dtype as dt
+from ..core.warn import warn
 from .handle import Handle
 
 _NAMES = {dt.float16: ("Half", "c10::Half"), dt.bfloat16: ("BFloat16", "c10::BFloat16"), dt.float32: ("Float", "float"), dt.float64: ("Double", "double"),
@@ -81,3 +82,15 @@ Example:
     >>> x.grad
     tensor([3., 3.])
 """)
+
+
+def _get_volatile(self):
+    warn("volatile was removed (Variable.volatile is always False)")
+    return False
+
+
+def _set_volatile(self, value):
+    warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
+
+
+volatile = property(_get_volatile, _set_volatile)

@@ -302,6 +302,8 @@ def refuse_leaf(target) -> None:
     if base is None:
         if target._rg and target._grad_fn is None:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if target._rg and target._origin is not None:
+            refuse(target)
         return
     if base._grad_fn is None and (base._rg or target._rg):
         raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
@@ -385,8 +387,10 @@ class WriteRegion(_Region):
 class ReadRegion(_Region):
     """view = region of the rewritten base."""
 
+    label = "AsStridedBackward0"
+
     def name(self):
-        return "AsStridedBackward0"
+        return self.label
 
     def apply(self, grads, needed):
         return [self.back(REGISTRY["embed_strided"].fn(grads[0], self.shape, *self.geometry))]

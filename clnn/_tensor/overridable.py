@@ -11,9 +11,7 @@ SYMBOLS = {f"__{symbol}__": name for symbol, name in dict(
     matmul="matmul", ne="ne", lt="lt", le="le", gt="gt", ge="ge", neg="neg", pos="positive", abs="abs").items()}
 
 # Members of Tensor that are never handed over.
-FIXED = frozenset("""__new__ __init__ __dict__ __init_subclass__ __getattr__ __setstate__ __hash__ __iter__ __copy__ __torch_function__ as_subclass new
-                     new_tensor
-                     """.split())
+FIXED = frozenset("""__new__ __init__ __dict__ __init_subclass__ __getattr__ __setstate__ __hash__ __iter__ __copy__ __torch_function__ as_subclass""".split())
 
 # Functions without tensors among their arguments, or that look at nothing of them but the values: only modes are asked.
 FACTORIES = frozenset("""arange as_tensor asarray bartlett_window blackman_window empty empty_permuted empty_strided eye frombuffer full hamming_window

@@ -129,8 +129,8 @@ def redispatched(func, args, kwargs):
         local.passed = False
 
 
-def hand_over(func, args, kwargs, found):
-    """Ask the innermost mode, then the arguments ``found``, until one answers.
+def hand_over(func, args, kwargs, found, by_program=False):
+    """Ask the innermost mode, then the arguments ``found``, until one answers; ``by_program``: for a function that a program names.
 
     Raises TypeError when all return NotImplemented.
     """
@@ -156,8 +156,9 @@ def hand_over(func, args, kwargs, found):
     place = (getattr(func, "__module__", None) or "clnn").partition(".")[0]
     own = func.__qualname__ if getattr(func, "__qualname__", "").startswith("Tensor.") else getattr(func, "__name__", "")
     name = f"{config.spoken if place == 'clnn' else place}.{own}" if hasattr(func, "__module__") else repr(func)
-    if in_python(func):
-        raise TypeError(f"no implementation found for '{in_python(func)}' on types that implement __torch_function__: {list(types)}"
+    python = f"{func.__module__}.{func.__name__}" if by_program and place != "clnn" else in_python(func) or by_program and name
+    if python:
+        raise TypeError(f"no implementation found for '{python}' on types that implement __torch_function__: {list(types)}"
                         + (f" nor in mode {modes[-1]}" if modes else ""))
     raise TypeError("\n".join([f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:", "", *lines, "",
                                "For more information, try re-running with TORCH_LOGS=not_implemented"]))
@@ -375,7 +376,7 @@ def as_subclass(self, cls):
         'Mine'
     """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
-        raise TypeError(f"as_subclass(): expected a subclass of Tensor, got {cls!r}")
+        raise TypeError("Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class inherits from Tensor.")
     with all_switched_off():
         if self._rg and self._grad_fn is None and state.grad:
             self = self.view_as(self)

@@ -34,6 +34,7 @@ class Node:
     pre_hooks = hooks = retains = trace = None      # rarely set: defaults on the class keep nodes cheap
     bare = False                                    # whether it keeps no tensors, so that a copy with other edges does the same for other operands
     operands = None                                 # which of the edges belong to operands; None for all
+    fills = False                                   # whether ``apply`` makes zeros of gradients that are missing, or asks for none
 
     def __init__(self, edges, outs=1):
         self.seq, self.edges, self.outs = next(_counter), edges, outs
@@ -61,7 +62,7 @@ class Node:
         """The node as a program sees it, asked about output ``nr``: its class goes by the name of the operator, which tools that draw graphs print."""
         name = self.name().rpartition("::")[2]
         if type(self).__name__ != name:
-            self.__class__ = _called(type(self), name)
+            self.__class__ = called(type(self), name)
         return self
 
     @property
@@ -83,11 +84,18 @@ class Node:
     def __call__(self, *grads):
         """The gradients of the inputs for those of the outputs; one alone if there is but one."""
         if len(grads) != self.outs:
-            raise TypeError(f"{self.name()} expected {self.outs} arguments, got {len(grads)} instead")
+            raise TypeError(f"expected {self.outs} arguments, got {len(grads)} instead")
+        for i, g in enumerate(grads):
+            if g is not None and not hasattr(g, "dtype"):
+                raise TypeError(f"argument {i} is not a Variable")
         with no_grad():
-            got = tuple(self.apply(list(grads), [e is not None for e in self.edges]))
+            got = (None,) * len(self.edges) if self._idle(grads) else tuple(self.apply(list(grads), [e is not None for e in self.edges]))
         got = tuple(g for g, e in zip(got, self.edges) if e is not None) if len(got) > 1 else got
         return got[0] if len(got) == 1 else got
+
+    def _idle(self, grads):
+        """Whether no gradient arrived, so that none goes on."""
+        return not self.fills and all([g is None for g in grads])
 
     def register_prehook(self, fn):
         """``fn(grad_outputs)`` runs before the node; a returned tuple replaces grad_outputs."""
@@ -98,7 +106,7 @@ class Node:
 
 
 @lru_cache(maxsize=None)
-def _called(cls, name):
+def called(cls, name):
     return type(name, (cls,), {"__slots__": (), "__module__": "builtins"})       # as PyTorch's print
 
 
@@ -228,7 +236,7 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
         edges, results = roots, grads
         while True:
             for at, grad in zip(edges, results):
-                if grad is None or at is None:
+                if at is None or grad is None and needed is not None and at[0] not in needed:
                     continue
                 to, nr = at
                 slots = buffers.get(to)
@@ -237,7 +245,8 @@ def run(roots, grads, keep, create_graph, inputs=None, accumulate=True):
                     _push(heap, (-to.seq, id(to), to))
                     if waits is None and to.__class__ is AccumulateGrad and to.is_watched():
                         waits = task.arrivals()
-                slots[nr] = grad if slots[nr] is None else slots[nr] + grad
+                if grad is not None:                            # where none came, the entry has its turn all the same: hooks and functions are told
+                    slots[nr] = grad if slots[nr] is None else slots[nr] + grad
             if waits is not None:
                 _complete(node, edges, waits, buffers, heap)
             if not heap:
@@ -297,7 +306,7 @@ def _before(node, slots):
     for hook in list(node.pre_hooks.values()):
         new = hook(tuple(slots))
         if new is not None:
-            slots = list(new) if isinstance(new, (tuple, list)) else [new]
+            slots = _replacements(new, slots, hook)
     return slots
 
 
@@ -308,13 +317,22 @@ def _after(node, results, slots):
     for hook in list(node.hooks.values()):
         new = hook(tuple(seen), tuple(slots))
         if new is not None:
-            seen = new if isinstance(new, (tuple, list)) else (new,)
+            seen = _replacements(new, seen, hook)
     if places is None:
         return seen
     results = list(results)
     for i, value in zip(places, seen):
         results[i] = value
     return results
+
+
+def _replacements(new, old, hook):
+    """What a node's hook returned, checked to stand for the gradients that it was given."""
+    if not isinstance(new, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(new).__name__}'")
+    if len(new) != len(old):
+        raise RuntimeError(f"hook '{_named(hook)}' has returned an incorrect number of values (got {len(new)}, but expected {len(old)})")
+    return [None if a is None else _replacement(a, b, hook) for a, b in zip(new, old)]
 
 
 def _step(node, slots, needed, keep):
@@ -327,7 +345,10 @@ def _step(node, slots, needed, keep):
     else:
         flags = [e is not None and e[0] in needed for e in edges]
     try:
-        results = node.apply(slots, flags) if not state.anomaly else _watched(node, slots, flags)
+        if slots[0] is None and node._idle(slots):
+            results = [None] * len(edges)
+        else:
+            results = node.apply(slots, flags) if not state.anomaly else _watched(node, slots, flags)
     except NotImplementedError as refused:
         by_samples = getattr(refused, "by_samples", None)        # gradients without memory of their own
         if by_samples is None:
@@ -348,21 +369,28 @@ def _turn(entry):
 def _tensor_hooks(node, slots):
     """Hooks registered on tensors that this node produced (or on the leaf it accumulates into)."""
     for nr, table in list(node.retains.items()):
-        if slots[nr] is not None:
-            for key, hook in sorted(table.items(), key=_turn):
-                new = hook(slots[nr])
-                if new is not None:
-                    slots[nr] = new if key == "first" else _replacement(new, slots[nr], hook)
+        for key, hook in sorted(table.items(), key=_turn):
+            if slots[nr] is None and not isinstance(key, int):
+                continue                                        # only a program's own hooks see that there is none
+            new = hook(slots[nr])
+            if new is not None:
+                slots[nr] = new if key == "first" else _replacement(new, slots[nr], hook)
+
+
+def _named(hook):
+    return getattr(hook, "__name__", type(hook).__name__)
 
 
 def _replacement(new, old, hook):
     """What a tensor's hook returned, checked to be a gradient of that tensor."""
     if not hasattr(new, "dtype"):
         raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
+    if old is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
     if new.shape != old.shape:
-        raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the size of value")
+        raise RuntimeError(f"hook '{_named(hook)}' has changed the size of value")
     if new.dtype is not old.dtype:
-        raise RuntimeError(f"hook '{getattr(hook, '__name__', type(hook).__name__)}' has changed the type of value (was {old.type()} got {new.type()})")
+        raise RuntimeError(f"hook '{_named(hook)}' has changed the type of value (was {old.type()} got {new.type()})")
     return new
 
 
@@ -379,13 +407,7 @@ def _laid_out(grad, leaf):
         return grad
 
 
-def _arrive(node, slots, create_graph):
-    """The end of a path: the gradient is added to the leaf's, hooks of the node and of the leaf included."""
-    if node.pre_hooks:
-        slots = _before(node, slots)
-    leaf, grad = node.variable, slots[0]
-    if grad is None or not leaf._rg:                # frozen since it was used
-        return
+def _add(leaf, grad, create_graph):
     with adding:
         have = leaf._grad
         if have is None:
@@ -395,8 +417,21 @@ def _arrive(node, slots, create_graph):
             leaf._grad = have + grad
         else:
             have._assign(have + grad)
+
+
+def _arrive(node, slots, create_graph):
+    """The end of a path: the gradient is added to the leaf's, hooks of the node and of the leaf included."""
+    if node.pre_hooks:
+        slots = _before(node, slots)
+    leaf, grad = node.variable, slots[0]
+    if not leaf._rg:                                # frozen since it was used
+        return
+    if grad is not None:
+        _add(leaf, grad, create_graph)
     for hook in list((leaf._post_accumulate_hooks or {}).values()):
         if (got := hook(leaf)) is not None and got is not leaf:
+            if not hasattr(got, "dtype"):
+                raise TypeError(f"expected Variable, but hook returned '{type(got).__name__}'")
             raise RuntimeError("Tensor post accumulate grad hooks should return None.")
     if node.hooks:
         _after(node, (), slots)

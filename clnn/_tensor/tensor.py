@@ -188,6 +188,10 @@ class Tensor(Handle):
         if self._views is not None:
             follow(self)
 
+    @requires_grad.deleter
+    def requires_grad(self):
+        raise RuntimeError("requires_grad must be a bool")
+
     def requires_grad_(self, requires_grad=True):
         if requires_grad.__class__ is not bool:
             raise TypeError(f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {type(requires_grad).__name__}")
@@ -223,7 +227,7 @@ class Tensor(Handle):
             raise RuntimeError("Inference tensors do not track version counter.")
         return (self._ver or self._storage).version
 
-    grad, grad_dtype = gradient.grad, gradient.grad_dtype
+    grad, grad_dtype, volatile = gradient.grad, gradient.grad_dtype, gradient.volatile
 
     @property
     def data(self):
@@ -243,13 +247,19 @@ class Tensor(Handle):
         if counter.version != (self._ver or self._storage).version:             # the count goes on: what is kept for backward is this tensor still
             self._ver = counter if counter.__class__ is Version else Version(counter.version)
 
+    @data.deleter
+    def data(self):
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
     def detach(self):
         """The same memory without history."""
         return self._alias()
 
     def detach_(self):
         if self._base is not None:
-            raise RuntimeError("Can't detach views in-place. Use detach() instead.")
+            raise RuntimeError("Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
+                               "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on these "
+                               "gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution.")
         self._grad_fn, self._out_nr, self._rg = None, 0, False
         return self
 

@@ -36,6 +36,11 @@ def rebind(target, value) -> bool:
     return True
 
 
+def of_inference():
+    return RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before "
+                        "doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
+
+
 def write(target, value, gone=False) -> None:
     """Put ``value`` into the memory of ``target``: by re-binding the storage when all of it is replaced, else by a strided kernel.
 
@@ -43,8 +48,7 @@ def write(target, value, gone=False) -> None:
     """
     st = target._storage
     if st.version < 0 and not state.inference:
-        raise RuntimeError("Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before "
-                           "doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.")
+        raise of_inference()
     if target._dense and target._numel * target.dtype.itemsize == st.nbytes and not st.pinned:
         if not (value._dense and value._numel * value.dtype.itemsize == value._storage.nbytes and value.dtype is target.dtype):
             value = copy(value)

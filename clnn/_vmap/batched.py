@@ -13,6 +13,7 @@ from .._tensor.foreign import Dressing, NoStrides, OfPart
 from .._tensor.override import _wrappers
 from .._tensor.tensor import edge
 from ..core.shape import Size
+from ..core.warn import PACKAGE
 
 
 class NotBatched(NoStrides):
@@ -90,6 +91,13 @@ class BatchedTensor(OfPart):
     def _make_subclass(cls, data, require_grad=False):
         return data._alias().requires_grad_(require_grad)
 
+    def requires_grad_(self, requires_grad=True):
+        if not sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
+            raise RuntimeError("You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a function being "
+                               "transformed by a functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, "
+                               "jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being transformed instead.")
+        return super().requires_grad_(requires_grad)
+
     def _alias(self):
         return wrap(self.part._alias(), self.level)
 
@@ -162,7 +170,7 @@ class BatchedTensor(OfPart):
 
     def register_hook(self, hook):
         def on_all(g):
-            new = hook(dressed(g, self.level))
+            new = hook(None if g is None else dressed(g, self.level))
             return None if new is None else stripped(new, self.level, self.part.shape[0])
         return self.part.register_hook(on_all)
 

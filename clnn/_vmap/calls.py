@@ -27,12 +27,18 @@ def by_rule(rule, args, kwargs):
     samples = samples_of((*args, *kwargs.values()))
     parts, spec = tree_flatten(list(args))
     dims = [0 if samples.has(p) else None for p in parts]
-    result, out_dims = rule(VmapInfo(samples.size, samples.randomness), tuple(_tops(tree_unflatten(dims, spec))),
+    got = rule(VmapInfo(samples.size, samples.randomness), tuple(_tops(tree_unflatten(dims, spec))),
                             *tree_unflatten([samples.of(p) for p in parts], spec), **kwargs)
+    if not (isinstance(got, tuple) and len(got) == 2):
+        raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible with the output. Got a "
+                           f"{type(got)} instead")
+    result, out_dims = got
     flat, out_spec = tree_flatten(result)
     places = broadcast_prefix(out_dims, out_spec)
-    if places is None:
-        raise RuntimeError(f"vmap: the rule gives out_dims={out_dims}, which does not have the structure of its output")
+    if places is None or out_spec.is_leaf() and isinstance(out_dims, (tuple, list)):
+        raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected out_dims="
+                           f"{out_dims} to be compatible with the structure of `output`. out_dims has structure {tree_flatten(out_dims)[1]} but output has "
+                           f"structure {out_spec}.")
     return tree_unflatten([t if place is None or not isinstance(t, Tensor) else samples.wrapped(t.movedim(place, 0)) for t, place in zip(flat, places)],
                           out_spec)
 

@@ -129,12 +129,12 @@ def _in_dims(func, leaves, spec, in_dims):
     """(dimension or None per leaf, batch size)."""
     def refuse(text):
         return ValueError(f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): {text}")
-    if not isinstance(in_dims, (int, tuple, list)):
+    if not isinstance(in_dims, (int, tuple)):
         raise refuse(f"expected `in_dims` to be int or a (potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
     if not leaves:
         raise ValueError(f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to vmap over a function with no "
                          "inputs. The latter is unsupported.")
-    dims = broadcast_prefix(tuple(in_dims) if isinstance(in_dims, list) else in_dims, spec)
+    dims = broadcast_prefix(in_dims, spec)
     if dims is None:
         raise refuse(f"in_dims is not compatible with the structure of `inputs`. in_dims has structure {tree_flatten(in_dims)[1]} but inputs has structure {spec}.")
     for n, (t, d) in enumerate(zip(leaves, dims)):

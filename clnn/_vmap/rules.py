@@ -157,6 +157,8 @@ def _permute(samples, input, dims):
 
 @form_of("t")
 def _t(samples, input):
+    if input.ndim > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input.ndim}D")
     return samples.of(input).transpose(1, 2) if input.ndim == 2 else samples.of(input).view_as(samples.of(input))
 
 
@@ -234,6 +236,8 @@ def _mode_pad_backward(samples, grad, mode, before, after, shape, rank):
 # -- products ---------------------------------------------------------------------------------------------------------------------------
 @form_of("mm")
 def _mm(samples, input, mat2):
+    if input.ndim != 2 or mat2.ndim != 2:
+        raise RuntimeError(f"Shape mismatch: Got incorrect dims for mm(a, b). a has dim {input.ndim}and b has dim {mat2.ndim}but expected them to have dim 2 and dim 2")
     a, b = samples.of(input), samples.of(mat2)
     if b.ndim == 3 or not samples.has(input):
         return fn("matmul")(a, b)

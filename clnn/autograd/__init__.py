@@ -37,6 +37,11 @@ class Variable(metaclass=_VariableType):
     _execution_engine = _Engine()
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
+        if data is not None and not isinstance(data, _Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        if data is None:
+            from ..ops.creation import empty
+            data = empty(0)
         t = data.detach() if isinstance(data, _Tensor) and data._grad_fn is None and requires_grad != data.requires_grad else data
         return t.requires_grad_(requires_grad) if requires_grad else t
 

@@ -122,12 +122,17 @@ def make_dual(tensor, tangent, *, level=None):
     """
     if (_current_level if level is None else level) < 0:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    if level not in (None, _current_level):
+        raise RuntimeError("Invalid level given to _make_dual")
     for what, t in (("primal", tensor), ("tangent", tangent)):
         if not t.dtype.differentiable:
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {t.dtype}")
     if tensor.shape != tangent.shape:
         raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of "
                            f"size {list(tensor.shape)} while the given forward gradient is of size {list(tangent.shape)}.")
+    if any(type(d) is _Dual and d.tangent is not None for d in (tensor._grad_fn, tangent._grad_fn)):
+        raise RuntimeError("Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
+                           if type(tensor._grad_fn) is _Dual else "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.")
     node = _Dual(tensor, tangent)
     _duals.append(node)
     dual = tensor._alias()
@@ -148,6 +153,10 @@ def unpack_dual(tensor, *, level=None):
         ...     print(fwad.unpack_dual(x ** 3))
         UnpackedDualTensor(primal=tensor([8.]), tangent=tensor([12.]))
     """
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
+    if level is not None and level not in (-1, _current_level):
+        raise RuntimeError("Invalid level given to _fw_primal")
     at = edge(tensor) if (_current_level if level is None else level) >= 0 and _duals else None
     if at is None:
         return UnpackedDualTensor(tensor, None)
@@ -215,9 +224,15 @@ class Transposed(tape.Node):
         full = [t if t is not None or meta is None or not of.ctx._materialize else creation.filled(meta[0], 0, meta[1], device)
                 for t, meta in zip(tangents, of.inputs)]
         got = of.cls.jvp(of.ctx._for_jvp(), *full)
-        got = tuple(got) if isinstance(got, (tuple, list)) else (got,)
+        got = got if isinstance(got, tuple) else (got,)
         if len(got) != len(self.edges):
-            raise RuntimeError(f"function {of.cls.__name__} returned an incorrect number of forward gradients (expected {len(self.edges)}, got {len(got)})")
+            raise RuntimeError(f"Function's jvp returned an invalid number of forward gradients (expected {len(self.edges)} but got {len(got)})")
+        for i, (g, meta) in enumerate(zip(got, of.metas)):
+            if g is not None and not isinstance(g, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(g).__name__}) for grad output {i}.")
+            if g is not None and meta is not None and g.shape != meta[0]:
+                raise RuntimeError("Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor "
+                                   f"is of size {list(meta[0])} while the given forward gradient is of size {list(g.shape)}.")
         return [g if isinstance(g, Tensor) and flag else None for g, flag in zip(got, needed)]
 
     def results(self):

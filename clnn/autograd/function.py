@@ -19,8 +19,18 @@ from ..core.errors import overwritten
 from ..ops import creation
 
 
+_OF_NODE = {"next_functions", "name", "metadata", "register_hook", "register_prehook", "_sequence_nr"}
+
+
 class FunctionCtx:
     """What ``forward`` hands to ``backward``; any attribute may be set on it."""
+
+    def __getattr__(self, name):
+        """In PyTorch the context is the node, which has a few more attributes."""
+        node = self._node() if name in _OF_NODE and self._node is not None else None
+        if node is None:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(node, name)
 
     def __init__(self, needs=(), node=None):
         self.needs_input_grad = needs
@@ -37,6 +47,8 @@ class FunctionCtx:
 
     def save_for_forward(self, *tensors):
         """Keep tensors for ``jvp``, which finds them in ``saved_tensors``."""
+        if any(t is not None and not isinstance(t, Tensor) for t in tensors):
+            raise AssertionError("save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.")
         self._for_forward = tensors
 
     def _for_jvp(self):
@@ -48,11 +60,16 @@ class FunctionCtx:
 
     def mark_dirty(self, *tensors):
         """Say that these inputs were changed in place."""
-        self._dirty = tensors
+        self._dirty = _tensors_alone(tensors, "mark_dirty can only accept variables, but argument {} is of type {}")
+
+    def mark_shared_storage(self, *pairs):
+        """Nothing: views are known without it."""
+        warnings.warn("`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. Note that calls to `set_()` are not "
+                      "tracked", FutureWarning, stacklevel=2)
 
     def mark_non_differentiable(self, *tensors):
         """Say that these outputs have no gradient."""
-        self._constant = tensors
+        self._constant = _tensors_alone(tensors, "mark_non_differentiable only accepts variable arguments, but got {1}")
 
     def set_materialize_grads(self, value):
         """False: gradients of unused outputs come as None, not as zeros."""
@@ -73,6 +90,13 @@ class FunctionCtx:
         """The old name of ``saved_tensors``."""
         warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
         return self.saved_tensors
+
+
+def _tensors_alone(values, words):
+    for i, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            raise RuntimeError(words.format(i, type(value).__name__))
+    return values
 
 
 class _Saved:
@@ -106,6 +130,7 @@ class FunctionNode(tape.Node):
     """Tape entry of one ``apply``."""
 
     __slots__ = ("cls", "ctx", "metas", "inputs", "freed", "constant")
+    fills = True
 
     def name(self):
         return self.cls.__name__ + "Backward"
@@ -124,6 +149,10 @@ class FunctionNode(tape.Node):
         edges = [e for e, meta in zip(self.edges, self.inputs) if meta is not None]
         return tuple((e[0].shown(e[1]), e[1]) if e is not None else (None, 0) for e in edges)
 
+    @property
+    def operands(self):
+        return [i for i, meta in enumerate(self.inputs) if meta is not None]
+
     def release(self):
         self.freed = True
         self.ctx._saved, self.ctx._to_save = None, ()
@@ -141,7 +170,7 @@ class FunctionNode(tape.Node):
             skip = () if ctx._materialize_non_diff_grads else self.constant
             grads = [creation.filled(m[0], 0, m[1], m[2]) if g is None and m is not None and i not in skip else g
                      for i, (g, m) in enumerate(zip(grads, self.metas))]
-        backward = self.cls.vjp if self.cls.backward is Function.backward else self.cls.backward
+        backward = _backward_of(self.cls)
         got = backward(ctx, *grads)
         got = tuple(got) if isinstance(got, (tuple, list)) else (got,)
         count = len(self.inputs)
@@ -157,8 +186,10 @@ class FunctionNode(tape.Node):
         if self.edges[i] is None:
             return None
         if not isinstance(g, Tensor):
-            raise RuntimeError(f"function {name}: expected Variable or None (got {type(g).__name__}) as gradient {i}")
+            raise RuntimeError(f"expected Variable or None (got {type(g).__name__})")
         shape, dtype = meta
+        if g.dtype.is_complex and not dtype.is_complex:
+            raise RuntimeError("Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got false.")
         if g.shape != shape:
             lead = len(g.shape) - len(shape)
             if lead < 0 or any(s not in (1, n) for s, n in zip(shape, g.shape[lead:])):
@@ -166,6 +197,20 @@ class FunctionNode(tape.Node):
                                    f"compatible with {list(shape)}")
             g = g.sum_to_size(shape)
         return g if g.dtype is dtype else g.to(dtype)
+
+
+def _backward_of(cls):
+    """The gradient rule of a function: its ``backward``, or its ``vjp``."""
+    if cls.vjp is not Function.vjp and cls.backward is not Function.backward:
+        raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them.")
+    return cls.vjp if cls.backward is Function.backward else cls.backward
+
+
+class _NodeClass:
+    """``_backward_cls``: what ``type(result.grad_fn)`` is."""
+
+    def __get__(self, instance, cls):
+        return tape.called(FunctionNode, cls.__name__ + "Backward")
 
 
 class Function:
@@ -193,6 +238,7 @@ class Function:
     """
 
     generate_vmap_rule = False
+    _backward_cls = _NodeClass()
 
     def __init__(self, *args, **kwargs):
         warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke them on the class "
@@ -200,7 +246,7 @@ class Function:
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd function with static "
-                           "forward method.")
+                           "forward method. (Example: https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
 
     @staticmethod
     def vmap(info, in_dims, *args):
@@ -289,7 +335,10 @@ def _wrap(node, ctx, args, outs, tracked):
         constant = any(o is c for c in ctx._constant) or not o.dtype.differentiable
         if constant:
             node.constant.add(nr)
-        if not dirty and (o._rg or any(o is a for a in args)):
+        given = any(o is a for a in args)
+        if not (dirty or given or tracked) and o._base is not None:             # a view made without recording: a write would bypass ``backward``
+            fresh, o._origin = o, "function"
+        elif not dirty and (o._rg or given):
             fresh = o._alias()
         else:
             fresh = o
@@ -300,6 +349,8 @@ def _wrap(node, ctx, args, outs, tracked):
                     raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
                 mark = o._alias()
                 mark._grad_fn, mark._out_nr, mark._rg = node, nr, True
+                if o._base is not None and o._base._rg and sum(isinstance(other, Tensor) for other in outs) > 1:
+                    raise RuntimeError(_MANY_FROM_VIEW)
                 take_history(o, mark)
             else:
                 fresh._origin = _origin(o, args, outs)
@@ -311,6 +362,13 @@ def _wrap(node, ctx, args, outs, tracked):
         ctx._saved = [None if t is None else _Saved(t, ours.get(id(t)), ref) for t in ctx._to_save]
     ctx._to_save = () if tracked else ctx._to_save
     return tuple(result)
+
+
+_MANY_FROM_VIEW = (
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one Tensor. This is not supported by "
+    "the current autograd engine. You should either make sure the input is not a view (using .clone() for example) or make your Function only return one "
+    "Tensor (potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other operations). "
+    "You can ask on the forum https://discuss.pytorch.org/ if you need help to do this change.")
 
 
 def _origin(output, args, outs):
@@ -326,7 +384,7 @@ class _Twice(tape.Node):
     __slots__ = ()
 
     def name(self):
-        return "OnceDifferentiable"
+        return "Error"
 
     def apply(self, grads, needed):
         raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")

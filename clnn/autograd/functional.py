@@ -8,25 +8,25 @@ from ..graph.op import REGISTRY
 from ..ops.creation import eye
 
 
+def _tensors(x, what, name):
+    """(the tensors of ``x``, whether they are in a tuple)."""
+    many = isinstance(x, tuple)
+    for i, t in enumerate(x if many else (x,)):
+        if not isinstance(t, Tensor):
+            where = f"the value at index {i}" if many else f"the given {what}"
+            raise TypeError(f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but {where} has type {type(t)}.")
+    return x if many else (x,), many
+
+
 def _prepare(x, create_graph, name):
     """(tuple of fresh inputs that require gradients, whether ``x`` was a tuple)."""
-    many = isinstance(x, (tuple, list))
-    xs = tuple(x) if many else (x,)
-    for i, t in enumerate(xs):
-        if not isinstance(t, Tensor):
-            where = f"The value at index {i} in the inputs" if many else "The inputs"
-            raise TypeError(f"{where} given to {name} must be {'a Tensor' if many else 'either a Tensor or a tuple of Tensors'} but the given inputs has type {type(t)}.")
+    xs, many = _tensors(x, "inputs", name)
     return tuple(t.view_as(t) if create_graph and t.requires_grad else t.detach().clone().requires_grad_() for t in xs), many
 
 
 def _call(func, xs, name, strict=False):
     out = func(*xs)
-    many = isinstance(out, (tuple, list))
-    outs = tuple(out) if many else (out,)
-    for o in outs:
-        if not isinstance(o, Tensor):
-            raise TypeError(f"The outputs of the user-provided function given to {name} must be either a Tensor or a tuple of Tensors but the "
-                            f"given outputs of the user-provided function has type {type(o)}.")
+    outs, many = _tensors(out, "outputs of the user-provided function", name)
     for i, o in enumerate(outs if strict else ()):
         if not o.requires_grad:
             raise RuntimeError(f"Output {i} of the user-provided function does not require gradients. The outputs must be computed in a differentiable manner "
@@ -78,7 +78,9 @@ def _vectors(v, like, name, many):
             whose = "user-provided function returns" if name == "vjp" else "input to the user-provided function is"
             raise RuntimeError(f"The vector v can only be None if the {whose} a single Tensor with a single element.")
         return (like[0].new_ones(like[0].shape),)
-    vs = tuple(v) if isinstance(v, (tuple, list)) else (v,)
+    vs, _ = _tensors(v, "v", name)
+    if len(vs) > 1 and not many:
+        raise RuntimeError("The given v should contain a single Tensor.")
     if len(vs) != len(like):
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(vs)}.")
     for i, (a, b) in enumerate(zip(vs, like)):
@@ -111,10 +113,11 @@ def _forward(func, inputs, create_graph, strict, vectorize):
     """The Jacobian by one forward pass for all elements of an input."""
     from ..func import jacfwd
     if create_graph:
-        raise NotImplementedError("jacobian: create_graph=True and strategy=\"forward-mode\" are not supported together. Set create_graph=False or "
-                                  "strategy=\"reverse-mode\".")
+        raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and `strategy=\"forward-mode\"` are not supported together (yet). "
+                                  "Please either set `create_graph=False` or `strategy=\"reverse-mode\"`.")
     if strict:
-        raise RuntimeError("jacobian: strict=True and strategy=\"forward-mode\" are not supported together. Set strict=False or strategy=\"reverse-mode\".")
+        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `strategy=\"forward-mode\"` are not supported together (yet). Please either set "
+                           "`strict=False` or `strategy=\"reverse-mode\"`.")
     if not vectorize:
         raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.")
     xs, many = _prepare(inputs, False, "jacobian")
@@ -144,7 +147,8 @@ def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, st
     if strategy == "forward-mode":
         return _forward(func, inputs, create_graph, strict, vectorize)
     if strict and vectorize:
-        raise RuntimeError("jacobian: strict=True and vectorized=True are not supported together. Set one of them to False.")
+        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either set "
+                           "`strict=False` or `vectorize=False`.")
     with enable_grad():
         xs, many_in = _prepare(inputs, create_graph, "jacobian")
         outs, many_out = _call(func, xs, "jacobian", strict)
@@ -165,7 +169,7 @@ def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, out
     def first(*xs):
         outs, several = _call(func, xs, "hessian", strict)
         if several or outs[0].numel() != 1:
-            raise RuntimeError("The Tensor returned by the function given to hessian should contain a single element")
+            raise RuntimeError(_SINGLE[several].format("hessian"))
         got = _of_first(_grads((outs[0].reshape(()),), xs, (outs[0].new_ones(()),), True), xs, strict)
         return got if many else got[0]
     return jacobian(first, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
@@ -194,8 +198,8 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         (tensor([1., 8.]), tensor([ 3., 12.]))
     """
     with enable_grad():
-        xs, _ = _prepare(inputs, create_graph, "jvp")
-        vs = _vectors(v, xs, "jvp", False)
+        xs, many_in = _prepare(inputs, create_graph, "jvp")
+        vs = _vectors(v, xs, "jvp", many_in)
         outs, many_out = _call(func, xs, "jvp", strict)
         dual = tuple(o.detach().new_zeros(o.shape).requires_grad_() for o in outs)
         back = _fill(_grads(outs, xs, dual, True), xs, strict)
@@ -203,16 +207,19 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     return _settle(outs, many_out, create_graph), _settle(got, many_out, create_graph)
 
 
+_SINGLE = ("The Tensor returned by the function given to {} should contain a single element", "The function given to {} should return a single Tensor")
+
+
 def _scalar_gradient(func, inputs, create_graph, name, strict):
     xs, many = _prepare(inputs, create_graph, name)
     outs, several = _call(func, xs, name, strict)
     if several or outs[0].numel() != 1:
-        raise RuntimeError(f"The Tensor returned by the function given to {name} should contain a single element")
+        raise RuntimeError(_SINGLE[several].format(name))
     first = _of_first(_fill(_grads((outs[0],), xs, (outs[0].new_ones(outs[0].shape),), True), xs, strict), xs, strict)
     return xs, many, outs[0], first
 
 
-def vhp(func, inputs, v=None, create_graph=False, strict=False):
+def vhp(func, inputs, v=None, create_graph=False, strict=False, _name="vhp"):
     """(output, ``v^T H``) of a scalar function.
 
     Example:
@@ -220,8 +227,8 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
         (tensor(9.), tensor([ 6., 12.]))
     """
     with enable_grad():
-        xs, many, out, first = _scalar_gradient(func, inputs, create_graph, "vhp", strict)
-        got = _fill(_grads(first, xs, _vectors(v, xs, "vhp", many), create_graph), xs, strict)
+        xs, many, out, first = _scalar_gradient(func, inputs, create_graph, _name, strict)
+        got = _fill(_grads(first, xs, _vectors(v, xs, _name, many), create_graph), xs, strict)
         _fixed(got, strict, create_graph, "hessian")
     return _settle((out,), False, create_graph), _settle(got, many, create_graph)
 
@@ -233,4 +240,4 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
         >>> clnn.autograd.functional.hvp(lambda x: (x ** 3).sum(), clnn.tensor([1.0, 2.0]), clnn.ones(2))
         (tensor(9.), tensor([ 6., 12.]))
     """
-    return vhp(func, inputs, v, create_graph, strict)
+    return vhp(func, inputs, v, create_graph, strict, "hvp")

@@ -1,20 +1,23 @@
 """Comparing gradients with finite differences."""
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from .._tensor.backward import grad
-from .._tensor.grad_mode import no_grad
+from .._tensor.grad_mode import enable_grad
 from .._tensor.interop import from_array, read
 from .._tensor.tensor import Tensor
 from ..graph.op import REGISTRY
 from ..ops.creation import empty
+from . import _gradcheck_rules as rules
+from ._gradcheck_rules import GradcheckError
 
+_OFTEN = """
 
-class GradcheckError(RuntimeError):
-    """Raised when an analytical gradient is wrong."""
+NOTE: If your op relies on non-deterministic operations i.e., it is listed here:
+https://pytorch.org/docs/stable/generated/torch.use_deterministic_algorithms.html
+this failure might be expected. Where it is, give ``nondet_tol`` what the results may differ by.
+"""
 
 
 def _outputs(got):
@@ -35,14 +38,13 @@ def _numerical(fn, inputs, t, eps):
     """One matrix (elements of t, elements of output) per output, by central differences."""
     start = _real(read(t.detach())).astype(np.float64)
     flat = start.reshape(-1)
-    handle = t.detach()
+    handle = t.data                             # what was kept for backward stays valid
 
     def evaluate(values):
         new = values.reshape(start.shape)
         new = new.view(np.complex128).reshape(start.shape[:-1]) if t.dtype.is_complex else new
         handle._assign(from_array(new, t._storage.device, t.dtype))
-        with no_grad():
-            return [read(o.detach()).astype(np.float64).reshape(-1) for o in _outputs(fn(*inputs))]
+        return [read(o.detach()).astype(np.float64).reshape(-1) for o in _outputs(fn(*inputs))]
     rows = []
     try:
         for i in range(flat.size):
@@ -66,8 +68,12 @@ def _analytical(out, wanted):
         flat[j] = 1
         seed = from_array(flat.reshape(tuple(out.shape)), out._storage.device, out.dtype)
         for k, g in enumerate(grad(out, wanted, seed, retain_graph=True, allow_unused=True)):
-            columns[k].append(np.zeros(_variables(wanted[k])) if g is None else _real(read(g.detach())).astype(np.float64).reshape(-1))
+            columns[k].append(np.zeros(_variables(wanted[k])) if g is None else _real(read(g.detach().to_dense())).astype(np.float64).reshape(-1))
     return [np.stack(c, 1) if c else np.zeros((_variables(w), 0)) for c, w in zip(columns, wanted)]
+
+
+def _differentiable(got):
+    return [o for o in (got if isinstance(got, (tuple, list)) else (got,)) if o.requires_grad]
 
 
 def _variables(t):
@@ -91,19 +97,26 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
         >>> clnn.autograd.gradcheck(lambda t: t * t, x)
         True
     """
+    rules.check_flags(check_forward_ad, check_backward_ad, check_batched_grad, check_batched_forward_grad)
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
-    wanted = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
+    masked = bool(masked)
     try:
-        if not wanted:
-            raise ValueError("gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
-        for i, t in enumerate(wanted):
-            if t.dtype.itemsize < 8:
-                warnings.warn(f"Input #{i} requires gradient and is not a double precision floating point. This check will likely fail if all the "
-                              "inputs are not of double precision floating point.", UserWarning, stacklevel=2)
+        rules.check_inputs(inputs)
+        wanted = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
+        outs = _differentiable(func(*inputs))
+        rules.check_outputs(outs)
+        dense = rules.dense_form(func, inputs, masked)
+        leaves = [t for t in dense[1] if isinstance(t, Tensor) and t.requires_grad]
         if check_backward_ad:
-            _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol)
-        if check_forward_ad:
-            _compare_forward(func, inputs, wanted, eps, atol, rtol)
+            _compare(*dense, leaves, eps, atol, rtol, nondet_tol)
+        if check_forward_ad and outs:
+            _compare_forward(*dense, leaves, eps, atol, rtol)
+        if check_backward_ad and outs:
+            for i, out in enumerate(outs if check_batched_grad else ()):
+                rules.check_batched(out, i, wanted)
+            rules.check_product(outs, wanted, masked)
+            if check_undefined_grad:
+                rules.check_undefined(func, inputs, wanted, _differentiable)
     except GradcheckError:
         if raise_exception:
             raise
@@ -114,9 +127,8 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
 def _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol):
     outs = [o for o in _outputs(func(*inputs))]
     if not outs or not any(o.requires_grad for o in outs):
-        for o in _numerical(func, inputs, wanted[0], eps):
-            if (o != 0).any():
-                raise GradcheckError("Numerical gradient for function expected to be zero")
+        if any((o != 0).any() for t in wanted for o in _numerical(func, inputs, t, eps)):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
         return
     analytical = [_analytical(o, wanted) if o.requires_grad else [np.zeros((_variables(w), o.numel())) for w in wanted] for o in outs]
     for o, first in zip(outs, analytical):
@@ -125,7 +137,7 @@ def _compare(func, inputs, wanted, eps, atol, rtol, nondet_tol):
                 if not np.allclose(a, b, rtol=0, atol=nondet_tol, equal_nan=True):
                     raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
                                          "different values, although analytical gradient matches numerical gradient."
-                                         f"The tolerance for nondeterminism was {nondet_tol}.")
+                                         f"The tolerance for nondeterminism was {nondet_tol}." + _OFTEN)
     del outs
     for k, t in enumerate(wanted):
         for j, numerical in enumerate(_numerical(func, inputs, t, eps)):
@@ -168,10 +180,13 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
         >>> clnn.autograd.gradgradcheck(lambda x: x ** 3, (x,))
         True
     """
+    for given, name in ((True, None), (check_undefined_grad, "check_undefined_grad"), (check_batched_grad, "check_batched_grad")):
+        if given and not check_rev_over_rev and (name or not check_fwd_over_rev):
+            raise AssertionError(f"Setting {name}=True requires check_rev_over_rev to be True" if name else
+                                 "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     if grad_outputs is None:
-        outs = [o for o in _outputs(func(*inputs)) if o.requires_grad]
-        grad_outputs = tuple(empty(o.shape, dtype=o.dtype, device=o._storage.device).uniform_(-1, 1).requires_grad_() for o in outs)    # as make_tensor draws
+        grad_outputs = tuple(_seed(o, gen_non_contig_grad_outputs) for o in _differentiable(func(*inputs)))
     else:
         grad_outputs = tuple(grad_outputs) if isinstance(grad_outputs, (tuple, list)) else (grad_outputs,)
     count = len(grad_outputs)
@@ -179,10 +194,16 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
     def first_derivative(*args):
         args, seeds = args[:-count], args[-count:]
         wanted = [t for t in args if isinstance(t, Tensor) and t.requires_grad]
-        from .._tensor.grad_mode import enable_grad
         with enable_grad():
-            outs = [o for o in _outputs(func(*args)) if o.requires_grad]
-            got = grad(outs, wanted, seeds, create_graph=True, allow_unused=True)
+            got = grad(_differentiable(func(*args)), wanted, seeds, create_graph=True, allow_unused=True)
         return tuple(g for g in got if g is not None)
-    return gradcheck(first_derivative, inputs + grad_outputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-                     nondet_tol=nondet_tol)
+    return gradcheck(first_derivative, inputs + grad_outputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, nondet_tol=nondet_tol,
+                     check_undefined_grad=check_undefined_grad, check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+                     check_backward_ad=check_rev_over_rev, masked=masked)
+
+
+def _seed(out, apart):
+    """A random gradient of ``out``, as make_tensor draws; ``apart``: with gaps in memory."""
+    shape = (*out.shape[:-1], 2 * out.shape[-1]) if apart and out.shape else out.shape
+    drawn = empty(shape, dtype=out.dtype, device=out.device).uniform_(-1, 1)
+    return (drawn[..., ::2] if apart and out.shape else drawn).detach().requires_grad_()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 
 from .._tensor.backward import GradientEdge, get_gradient_edge
 from .._tensor.grad_mode import state
@@ -24,7 +25,10 @@ def increment_version(tensor):
         >>> x._version
         1
     """
-    for t in [tensor] if isinstance(tensor, Tensor) else tensor:
+    several = [tensor] if isinstance(tensor, Tensor) else tensor
+    if not isinstance(several, Iterable):
+        raise RuntimeError("increment_version expect a Iterable[Tensor] as input")
+    for t in several:
         bump(t)
 
 
@@ -46,10 +50,16 @@ class saved_tensors_hooks:
     def __enter__(self):
         if _disabled:
             raise RuntimeError(_disabled[-1])
+        if not all(map(callable, self.hooks)):
+            raise TypeError(f"saved_tensors_hooks: incompatible function arguments: two callables are wanted, got {self.hooks[0]!r}, {self.hooks[1]!r}")
         self.before, state.saved_hooks = state.saved_hooks, (*state.saved_hooks, self.hooks)
 
     def __exit__(self, *exc):
         state.saved_hooks = self.before
+
+
+def _as_it_was(kept):
+    return kept
 
 
 class allow_mutation_on_saved_tensors(saved_tensors_hooks):
@@ -69,9 +79,11 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     """
 
     def __init__(self):
-        super().__init__(lambda t: t._snapshot(), lambda kept: kept)
+        super().__init__(lambda t: t._snapshot(), _as_it_was)
 
     def __enter__(self):
+        if self.hooks[1] in [unpack for _, unpack in state.saved_hooks]:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
         super().__enter__()
         return self
 
@@ -84,12 +96,14 @@ _disabled: list = []
 
 @contextlib.contextmanager
 def disable_saved_tensors_hooks(error_message):
-    """Within the block, entering :class:`saved_tensors_hooks` raises RuntimeError with this message.
+    """Within the block, entering :class:`saved_tensors_hooks` raises RuntimeError with this message; so does the block where some are at work.
 
     Example:
         >>> with clnn.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
         ...     y = clnn.ones(2, requires_grad=True) * 2
     """
+    if state.saved_hooks:
+        raise RuntimeError(error_message)
     _disabled.append(error_message)
     try:
         yield

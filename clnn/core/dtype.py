@@ -213,7 +213,7 @@ def set_float_default(value: dtype) -> None:
     global _default_float
     value = as_dtype(value)
     if not isinstance(value, dtype) or not value.is_floating_point:
-        raise TypeError(f"only floating-point types are supported as the default type, got {value!r}")
+        raise TypeError("only floating-point types are supported as the default type")
     _default_float = noticed(value)
     for forget in default_listeners:
         forget()

@@ -39,7 +39,7 @@ class finfo(_Info):
         65504.0
     """
 
-    _category, _wrong = dt.FLOAT, "finfo() requires a floating point input type. Use iinfo to handle '{}'"
+    _category, _wrong = dt.FLOAT, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{}'"
     _shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny", "dtype")
 
     def _fill(self, row):
@@ -56,7 +56,7 @@ class iinfo(_Info):
         127
     """
 
-    _category, _wrong = dt.INT, "iinfo() requires an integer input type. Use finfo to handle '{}'"
+    _category, _wrong = dt.INT, "torch.iinfo() requires an integer input type. Use torch.finfo to handle '{}'"
     _shown = ("min", "max", "dtype")
 
     def _fill(self, row):

@@ -5,8 +5,8 @@ import warnings
 
 from .symbols import plain_only
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_DRIVER = _PACKAGE + "_tensor" + os.sep
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_DRIVER = PACKAGE + "_tensor" + os.sep
 
 
 always = False               # what has been said is said again (set_warn_always)
@@ -19,7 +19,7 @@ def called_by_program():
     frame = sys._getframe(1)
     while frame is not None and frame.f_code.co_filename.startswith(_DRIVER):
         frame = frame.f_back
-    return frame is not None and not frame.f_code.co_filename.startswith(_PACKAGE)
+    return frame is not None and not frame.f_code.co_filename.startswith(PACKAGE)
 
 
 def warn(message, category=UserWarning):
@@ -28,7 +28,7 @@ def warn(message, category=UserWarning):
     plain_only("a warning")
     count += 1
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 

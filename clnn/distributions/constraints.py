@@ -116,6 +116,8 @@ class _IndependentConstraint(Constraint):
     """
 
     def __init__(self, base_constraint, reinterpreted_batch_ndims):
+        if reinterpreted_batch_ndims < 0:
+            raise AssertionError(f"reinterpreted_batch_ndims must be >= 0, got {reinterpreted_batch_ndims}")
         self.base_constraint, self.reinterpreted_batch_ndims = base_constraint, reinterpreted_batch_ndims
 
     @property
@@ -386,6 +388,17 @@ class _Joined(Constraint):
             raise AssertionError(f"dim {self.dim} out of range for value with {value.dim()} dimensions")
 
 
+def members(given, kind, name, lengths=None):
+    """``given`` as a list, each a ``kind``; and one of ``lengths`` for each."""
+    given = list(given)
+    if not all(isinstance(one, kind) for one in given):
+        raise AssertionError(f"All elements of {name} must be {kind.__name__} instances")
+    lengths = [1] * len(given) if lengths is None else list(lengths)
+    if len(lengths) != len(given):
+        raise AssertionError(f"lengths ({len(lengths)}) must match {'transforms' if name == 'tseq' else name} ({len(given)})")
+    return given, lengths
+
+
 class _Cat(_Joined):
     """Constraints of consecutive parts of a tensor along ``dim``, each ``lengths[i]`` long.
 
@@ -395,12 +408,12 @@ class _Cat(_Joined):
     """
 
     def __init__(self, cseq, dim=0, lengths=None):
-        self.cseq, self.dim = list(cseq), dim
-        self.lengths = [1] * len(self.cseq) if lengths is None else list(lengths)
+        (self.cseq, self.lengths), self.dim = members(cseq, Constraint, "cseq", lengths), dim
 
     def check(self, value):
         self._reached(value)
-        parts = value.split(self.lengths, self.dim)
+        starts = [sum(self.lengths[:i]) for i in range(len(self.lengths))]
+        parts = [value.narrow(self.dim, start, length) for start, length in zip(starts, self.lengths)]
         return clnn.cat([c.check(v) for c, v in zip(self.cseq, parts)], self.dim)
 
 
@@ -413,7 +426,7 @@ class _Stack(_Joined):
     """
 
     def __init__(self, cseq, dim=0):
-        self.cseq, self.dim = list(cseq), dim
+        (self.cseq, _), self.dim = members(cseq, Constraint, "cseq"), dim
 
     @property
     def event_dim(self):

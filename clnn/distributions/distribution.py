@@ -128,7 +128,7 @@ class Distribution:
 
     def sample_n(self, n):
         """``n`` draws (PyTorch's deprecated name for ``sample((n,))``)."""
-        warnings.warn("sample_n(n) will be deprecated. Use .sample((n,)) instead.", UserWarning, stacklevel=2)
+        warnings.warn("`sample_n(n)` will be deprecated. Use `sample((n,))` instead.", FutureWarning, stacklevel=2)
         return self.sample((n,))
 
     def log_prob(self, value):

@@ -29,7 +29,7 @@ class MixtureSameFamily(Distribution):
         if not isinstance(mixture_distribution, Categorical):
             raise ValueError(" The Mixture distribution needs to be an  instance of clnn.distributions.Categorical")
         if not isinstance(component_distribution, Distribution):
-            raise ValueError("The Component distribution need to be an instance of clnn.distributions.Distribution")
+            raise ValueError("The Component distribution needs to be an instance of clnn.distributions.Distribution")
         mixed, parts = mixture_distribution.batch_shape, component_distribution.batch_shape[:-1]
         if any(a != 1 and b != 1 and a != b for a, b in zip(reversed(mixed), reversed(parts))):
             raise ValueError(f"`mixture_distribution.batch_shape` ({mixed}) is not compatible with `component_distribution.batch_shape`({parts})")

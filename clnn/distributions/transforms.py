@@ -350,6 +350,13 @@ class ReshapeTransform(Transform):
         return self._swap(shape, self.out_shape, self.in_shape)
 
 
+def _check_parts(t, name, dim, count, what):
+    if not -t.dim() <= dim < t.dim():
+        raise AssertionError(f"dim {dim} out of range for tensor with {t.dim()} dimensions")
+    if t.size(dim) != count:
+        raise AssertionError(f"{name}.size({dim}) = {t.size(dim)} must equal {what} {count}")
+
+
 class CatTransform(Transform):
     """Transforms for consecutive parts of a tensor along ``dim``, each ``lengths[i]`` long.
 
@@ -362,8 +369,8 @@ class CatTransform(Transform):
 
     def __init__(self, tseq, dim=0, lengths=None, cache_size=0):
         super().__init__(cache_size=cache_size)
-        self.transforms = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
-        self.lengths, self.dim = [1] * len(self.transforms) if lengths is None else list(lengths), dim
+        tseq, self.lengths = constraints.members(tseq, Transform, "tseq", lengths)
+        self.transforms, self.dim = [t.with_cache(cache_size) for t in tseq] if cache_size else tseq, dim
 
     event_dim = property(lambda self: max(t.event_dim for t in self.transforms))
     length = property(lambda self: sum(self.lengths))
@@ -372,18 +379,19 @@ class CatTransform(Transform):
     def with_cache(self, cache_size=1):
         return self if self._cache_size == cache_size else CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
-    def _split(self, x):
+    def _split(self, x, name):
+        _check_parts(x, name, self.dim, self.length, "length")
         return x.split(self.lengths, self.dim)
 
     def _call(self, x):
-        return clnn.cat([t(part) for t, part in zip(self.transforms, self._split(x))], self.dim)
+        return clnn.cat([t(part) for t, part in zip(self.transforms, self._split(x, "x"))], self.dim)
 
     def _inverse(self, y):
-        return clnn.cat([t.inv(part) for t, part in zip(self.transforms, self._split(y))], self.dim)
+        return clnn.cat([t.inv(part) for t, part in zip(self.transforms, self._split(y, "y"))], self.dim)
 
     def log_abs_det_jacobian(self, x, y):
         parts = []
-        for t, a, b in zip(self.transforms, self._split(x), self._split(y)):
+        for t, a, b in zip(self.transforms, self._split(x, "x"), self._split(y, "y")):
             parts.append(sum_rightmost(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim))
         dim = self.dim if self.dim < 0 else self.dim - x.dim()
         dim += self.event_dim
@@ -410,7 +418,12 @@ class StackTransform(Transform):
 
     def __init__(self, tseq, dim=0, cache_size=0):
         super().__init__(cache_size=cache_size)
-        self.transforms, self.dim = [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq), dim
+        tseq, _ = constraints.members(tseq, Transform, "tseq")
+        self.transforms, self.dim = [t.with_cache(cache_size) for t in tseq] if cache_size else tseq, dim
+
+    def _slices(self, t, name):
+        _check_parts(t, name, self.dim, len(self.transforms), "len(transforms)")
+        return t.unbind(self.dim)
 
     bijective = property(lambda self: all(t.bijective for t in self.transforms))
 
@@ -418,13 +431,13 @@ class StackTransform(Transform):
         return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
     def _call(self, x):
-        return clnn.stack([t(part) for t, part in zip(self.transforms, x.unbind(self.dim))], self.dim)
+        return clnn.stack([t(part) for t, part in zip(self.transforms, self._slices(x, "x"))], self.dim)
 
     def _inverse(self, y):
-        return clnn.stack([t.inv(part) for t, part in zip(self.transforms, y.unbind(self.dim))], self.dim)
+        return clnn.stack([t.inv(part) for t, part in zip(self.transforms, self._slices(y, "y"))], self.dim)
 
     def log_abs_det_jacobian(self, x, y):
-        triples = zip(self.transforms, x.unbind(self.dim), y.unbind(self.dim))
+        triples = zip(self.transforms, self._slices(x, "x"), self._slices(y, "y"))
         return clnn.stack([t.log_abs_det_jacobian(a, b) for t, a, b in triples], self.dim)
 
     @constraints.dependent_property

@@ -67,6 +67,7 @@ class Graph:
     def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
         self.owning_module, self._tracer_cls = owning_module, tracer_cls
         self._nodes, self._names, self._at, self._codegen = [], _Names(), None, CodeGen()
+        self._root = Node(self, "", "root", "", (), {})
 
     def set_codegen(self, codegen):
         """Choose how the function takes its arguments and gives its result."""
@@ -88,6 +89,10 @@ class Graph:
     # -- building ---------------------------------------------------------------------------------------------------------------
     def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
         """Add a node at the place of insertion, the end unless :meth:`inserting_before` or :meth:`inserting_after` says otherwise."""
+        if not isinstance(args or (), tuple):
+            raise AssertionError(f"args must be a tuple, got {type(args)}")
+        if not isinstance(kwargs or {}, dict):
+            raise AssertionError(f"kwargs must be a dict, got {type(kwargs)}")
         wish = name or (target if isinstance(target, str) else getattr(target, "__name__", type(target).__name__))
         node = Node(self, self._names.make(wish if name or op == "placeholder" else _snake(wish)), op, target, args or (), kwargs or {}, type_expr)
         near, step = self._at or (None, len(self._nodes))
@@ -172,12 +177,17 @@ class Graph:
         return len(self._nodes) < before
 
     def find_nodes(self, *, op, target=None, sort=True):
-        """The nodes with this ``op``, and ``target`` where it is given."""
+        """The nodes with this ``op``, and ``target``, which calls of functions need and others may have."""
+        if target is None and op == "call_function":
+            raise AssertionError(f"target must not be None for {op} op")
         return [n for n in self._nodes if n.op == op and (target is None or n.target == target)]
 
     def output_node(self):
-        """The output."""
-        return self.find_nodes(op="output")[-1]
+        """The output, which is the last node."""
+        last = self._nodes[-1] if self._nodes else self._root
+        if last.op != "output":
+            raise AssertionError(f"Expected output node, got op={last.op}")
+        return last
 
     def lint(self):
         """Raise RuntimeError unless nodes use earlier nodes of this graph, names differ, and modules and attributes exist."""
@@ -202,7 +212,7 @@ class Graph:
 
     # -- text -----------------------------------------------------------------------------------------------------------------------
     def __str__(self):
-        return "graph():\n" + "\n".join("    " + n.format_node() for n in self._nodes)
+        return "graph():" + "".join("\n    " + n.format_node() for n in self._nodes)
 
     def print_tabular(self):
         """Print the nodes as a table."""

@@ -50,8 +50,10 @@ class Node:
     """
 
     def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
-        if op not in OPS:
-            raise AssertionError(f"op '{op}' is not one of {OPS}")
+        if op not in OPS and op != "root":
+            raise AssertionError(f"op '{op}' is not in _legal_ops")
+        if target is None:
+            raise AssertionError(f"Expected target to be str, got {type(target)}")
         if op == "call_function" and not callable(target):
             raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target).__name__} but a Callable is expected")
         self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
@@ -128,8 +130,10 @@ class Node:
 
     def _neighbour(self, step):
         nodes = self.graph._nodes
+        if self.op == "root":                                   # before the first node, and after the last
+            return nodes[0 if step > 0 else -1] if nodes else self
         at = nodes.index(self) + step
-        return nodes[at] if 0 <= at < len(nodes) else None
+        return nodes[at] if 0 <= at < len(nodes) else self.graph._root
 
     @property
     def next(self):
@@ -139,15 +143,20 @@ class Node:
     def prev(self):
         return self._neighbour(-1)
 
+    def _takes(self, x):
+        if x.graph is not self.graph:
+            raise AssertionError("Attempting to move a Node into a different Graph")
+        return x is not self
+
     def prepend(self, x):
         """Move ``x`` before this node."""
-        if x is not self:
+        if self._takes(x):
             self.graph._nodes.remove(x)
             self.graph._nodes.insert(self.graph._nodes.index(self), x)
 
     def append(self, x):
         """Move ``x`` behind this node."""
-        if x is not self:
+        if self._takes(x):
             self.graph._nodes.remove(x)
             self.graph._nodes.insert(self.graph._nodes.index(self) + 1, x)
 

@@ -54,6 +54,9 @@ class Proxy:
     @classmethod
     def __torch_function__(cls, orig_method, types, args=(), kwargs=None):
         tracer = find_tracer((args, kwargs))
+        name = getattr(orig_method, "__name__", None)
+        if inspect.isfunction(orig_method) and name and vars(Tensor).get(name) is orig_method:
+            return tracer.create_proxy("call_method", name, args, kwargs or {})
         if inspect.isfunction(orig_method) or not hasattr(orig_method, "__self__"):
             return tracer.create_proxy("call_function", orig_method, args, kwargs or {})
         name = getattr(orig_method.__self__, "__name__", None) or orig_method.__self__.fget.__name__        # a property of Tensor

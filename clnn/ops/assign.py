@@ -6,7 +6,7 @@ from .._tensor.formats import strides_of, suggested
 from .._tensor.inplace import apply_inplace, part_of_memory, put
 from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor
-from .._tensor.writing import bump
+from .._tensor.writing import bump, of_inference
 from ..core import dtype as dt
 from ..core.layout import preserve_format
 from ..core.limits import check_fits
@@ -81,6 +81,8 @@ def resize_(self, *size, memory_format=None):
         return self
     if self._rg:
         raise RuntimeError("cannot resize variables that require grad")
+    if self._storage.version < 0 and not state.inference:
+        raise of_inference()
     had, needed = self._storage.nbytes, (self._offset + shape.numel()) * self.dtype.itemsize
     if needed > had:
         resize_storage(self._storage, needed)

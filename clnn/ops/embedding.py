@@ -8,6 +8,7 @@ from .._tensor.grad_mode import no_grad
 from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import Size, whole
+from ..core.warn import warn
 from ..graph.op import REGISTRY
 from . import _bags, _scatter
 from .creation import arange
@@ -172,6 +173,10 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
 
     ``per_sample_weights`` (mode ``"sum"``) scale the rows; the row ``padding_idx`` is left out. Empty bags give zeros.
     """
+    if getattr(weight, "dtype", None) is dt.int64 and input.dtype.is_floating_point:
+        warn("Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, ...)` is deprecated, and should now be "
+             "`embedding_bag(input, weight, ...)`.")
+        input, weight = weight, input
     _check("embedding_bag", input, weight)
     _check_bags(input, weight, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset)
     padding = _padding("embedding_bag", padding_idx, weight.shape[0])

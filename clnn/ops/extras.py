@@ -78,8 +78,13 @@ def _in_place_view(name):
                 node.label = f"{node.name()[:-1]}{int(node.name()[-1]) + further}"
             self._grad_fn, self._out_nr = node, v._out_nr
         elif self._grad_fn is not None and self._base is not None:              # unrecorded, its history is that of its region
-            self._grad_fn, self._out_nr = region_node(self._base, self), 0
+            node = region_node(self._base, self)
+            if self._origin is not None:                                        # a write is refused in the name of what made it
+                node.label = self._grad_fn.name()
+            self._grad_fn, self._out_nr = node, 0
         bump(self)                                              # entries of the tape that keep this tensor keep another shape
+        if self._base is not None:
+            self._view_version = (self._ver or self._storage).version
         return self
     method.__name__, method.__doc__ = name + "_", f"In-place form of ``{name}``: this handle gets the new shape."
     setattr(Tensor, name + "_", method)

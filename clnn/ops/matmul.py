@@ -377,4 +377,7 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 @composite("addr", repeat="ready small", complex=True, inplace=True, old="beta alpha")
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """``beta * input + alpha * outer(vec1, vec2)``."""
+    for name, vec in (("vec1", vec1), ("vec2", vec2)):
+        if vec.ndim != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vec.ndim}-D")
     return _combine(input, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha, True)

@@ -13,7 +13,7 @@ from .._tensor.dispatch import run
 from .._tensor.formats import keeps_format
 from .._tensor.tensor import empty
 from ..core import dtype as dt
-from ..core.shape import whole
+from ..core.shape import Size, whole
 from ..core.symbols import memo
 from ..graph.tasks import work_group
 from ..graph.op import REGISTRY
@@ -364,12 +364,23 @@ avg_pool1d, avg_pool2d, avg_pool3d = _declare_avg(1), _declare_avg(2), _declare_
 
 
 # -- adaptive -----------------------------------------------------------------------------------------------------------------------
+def _check_filled(name, shape, first):
+    """Windows need elements: no dimension from ``first`` on is empty."""
+    if name == "adaptive_avg_pool1d":                           # in PyTorch the other on a row
+        name, shape = "adaptive_avg_pool2d", Size((*shape[:-1], 1, shape[-1]))
+    for d in range(first, len(shape)):
+        if not shape[d]:
+            raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {list(shape)} with dimension {d} "
+                               "being empty")
+
+
 def _adaptive_window(name, input, nd, output_size):
     """(Window, output shape): a plain window where the sizes divide, else windows whose bounds are computed per output."""
     if nd > 1 and isinstance(output_size, (tuple, list)) and input.ndim <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
     if input.ndim not in (nd + 1, nd + 2):
         raise RuntimeError(f"{name}(): Expected {nd + 1}D or {nd + 2}D tensor, but got {list(input.shape)}")
+    _check_filled(name, input.shape, 1 if "max" in name else input.ndim - nd)
     if output_size is None:
         raise TypeError(f"{name}(): argument 'output_size' (position 2) must be tuple of ints, not NoneType")
     sizes = tuple(input.shape[input.ndim - nd:])
@@ -459,11 +470,19 @@ def _declare_lp(nd):
 lp_pool1d, lp_pool2d, lp_pool3d = _declare_lp(1), _declare_lp(2), _declare_lp(3)
 
 
+def _check_places(nd, rank, kind):
+    if kind is not dt.int64:
+        raise RuntimeError("elements in indices should be type int64" + (f" but got: {dt.SPOKEN[kind.name]}" if nd == 2 else ""))
+    if rank not in (nd + 1, nd + 2):
+        raise RuntimeError(f"Input to max_unpooling{nd}d should be a {nd + 1}d or {nd + 2}d Tensor, but got a tensor with {rank} dimensions.")
+
+
 def _declare_unpool(nd):
     def body(input, indices, kernel_size, stride=None, padding=0, output_size=None):
         kernel_size = ntuple(kernel_size, nd)
         stride = kernel_size if stride is None else ntuple(stride, nd)
         padding = ntuple(padding, nd)
+        _check_places(max(nd, 2), input.ndim + (nd == 1), indices.dtype)
         if input.shape != indices.shape:
             raise RuntimeError(f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices tensor with "
                                f"shape: {list(indices.shape)}")

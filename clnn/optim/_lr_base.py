@@ -77,8 +77,9 @@ class LRScheduler:
             if last_epoch == -1:
                 group.setdefault("initial_lr", number(group["lr"]))
             elif "initial_lr" not in group:
-                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming a scheduler with last_epoch >= 0; "
-                               "load the optimizer's state first")
+                raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming scheduler with last_epoch >= 0.\n"
+                               "This typically happens when:\n1. You're trying to resume training from a checkpoint but haven't properly loaded the "
+                               "optimizer state\n2. You're using last_epoch >= 0 for a fresh training run (not recommended)")
         self.base_lrs = [number(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._initial_step()

@@ -51,7 +51,7 @@ class LBFGS(Optimizer):
     # ---- the parameters as one vector
     def _flat_grad(self):
         import clnn
-        return clnn.cat([parts(clnn.zeros_like(p) if p.grad is None else p.grad).reshape(-1) for p in self._params])
+        return clnn.cat([parts(clnn.zeros_like(p) if p.grad is None else p.grad.to_dense()).reshape(-1) for p in self._params])
 
     def _move(self, length, direction):
         start = 0

@@ -97,8 +97,8 @@ def _hooked(step):
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     if not (isinstance(changed, tuple) and len(changed) == 2):
-                        raise RuntimeError(f"{type(self).__name__}.step: a pre hook must return None or a tuple of (new_args, new_kwargs), but got "
-                                           f"{changed}.")
+                        raise RuntimeError(f"<function {type(self).__name__}.step at {hex(id(step))}> must return None or a tuple of (new_args, "
+                                           f"new_kwargs), but got {changed}.")
                     args, kwargs = changed
             out = step(*args, **kwargs)
             for hook in [*self._optimizer_step_post_hooks.values(), *_global_post_hooks.values()]:
@@ -234,7 +234,8 @@ class Optimizer:
         if isinstance(params, Tensor):
             params = [params]
         elif isinstance(params, set):
-            raise TypeError("optimizer parameters need an order that stays the same between runs, but a set has none; please use a list")
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will change "
+                            "between runs. Please use a list instead.")
         params, names = _split_names(list(params))
         param_group["params"] = params
         if names is not None:
@@ -296,7 +297,7 @@ class Optimizer:
                 state_dict = changed
         saved = deepcopy(state_dict["param_groups"])
         if len(saved) != len(self.param_groups):
-            raise ValueError(f"loaded state dict has a different number of parameter groups: {len(saved)}, expected {len(self.param_groups)}")
+            raise ValueError("loaded state dict has a different number of parameter groups")
         for i, (theirs, ours) in enumerate(zip(saved, self.param_groups)):
             if len(theirs["params"]) != len(ours["params"]):
                 raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group: "

@@ -58,8 +58,8 @@ def schedule(*, wait, warmup, active, repeat=0, skip_first=0, skip_first_wait=0)
         ['NONE', 'WARMUP', 'RECORD', 'RECORD_AND_SAVE', 'NONE']
     """
     if min(wait, warmup, active, repeat, skip_first) < 0 or active == 0:
-        raise ValueError(f"schedule: counts cannot be negative and active must be positive; got wait={wait}, warmup={warmup}, "
-                         f"active={active}, repeat={repeat}, skip_first={skip_first}")
+        raise AssertionError(f"Invalid profiler schedule arguments. Got wait={wait} (need >= 0), warmup={warmup} (need >= 0), active={active} (need > 0), "
+                             f"repeat={repeat} (need >= 0), skip_first={skip_first} (need >= 0).")
 
     def action(step):
         if step < skip_first:

@@ -57,7 +57,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
             ``clnn.autograd.grad`` does not work through it. Default: ``False``, with a warning.
         context_fn: returns two context managers, for the first and the second computation.
         determinism_check: ``"default"`` compares shapes and dtypes of what both computations keep; ``"none"`` does not.
-        debug: accepted.
+        debug: accepted with ``use_reentrant=False``; errors always name the tensors that differ.
         early_stop: end the second computation as soon as all that is needed is known. Default: ``True``.
         preserve_rng_state: draw the same random numbers (dropout) the second time. Default: ``True``.
 
@@ -75,10 +75,12 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     if use_reentrant is None:
         warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is taken, PyTorch may take True.")
     if use_reentrant:
-        if kwargs or context_fn is not None:
+        if kwargs or debug or context_fn not in (None, noop_context_fn):
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs) if kwargs else
                              "Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return _reentrant(function, args, preserve_rng_state)
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
     first, second = (context_fn or noop_context_fn)()
     if not state.grad:
         with first:
@@ -110,12 +112,12 @@ class _Frame:
     def __init__(self, function, args, kwargs, surroundings, context, check, early_stop):
         self.function, self.args, self.kwargs = function, args, kwargs
         self.surroundings, self.context, self.check, self.early_stop = surroundings, context, check, early_stop
-        self.metas = []         # (shape, dtype) per saved tensor of the first computation
+        self.metas = []         # what is compared of each saved tensor of the first computation
         self.again = None       # the saved tensors of the second one
         self.left = 0
 
     def pack(self, tensor):
-        self.metas.append((tensor.shape, tensor.dtype))
+        self.metas.append(_meta(tensor))
         return len(self.metas) - 1
 
     def unpack(self, number):
@@ -150,14 +152,18 @@ class _Frame:
     def _compare(self):
         if len(self.again) != len(self.metas):
             raise CheckpointError("clnn.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
-                                  f"Number of tensors saved during forward: {len(self.metas)}\nNumber of tensors saved during recomputation: {len(self.again)}")
+                                  f"Number of tensors saved during forward: {len(self.metas)}\nNumber of tensors saved during recomputation: {len(self.again)}.\n")
         if self.check == "none":
             return
-        for i, (t, (shape, dtype)) in enumerate(zip(self.again, self.metas)):
-            if t.shape != shape or t.dtype is not dtype:
-                raise CheckpointError("clnn.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
-                                      "forward pass.\n"
-                                      f"tensor at position {i}:\nsaved metadata: {tuple(shape)}, {dtype}\nrecomputed metadata: {tuple(t.shape)}, {t.dtype}")
+        different = [f"tensor at position {i}:\nsaved metadata: {was}\nrecomputed metadata: {_meta(t)}\n"
+                     for i, (t, was) in enumerate(zip(self.again, self.metas)) if _meta(t) != was]
+        if different:
+            raise CheckpointError("clnn.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                                  f"forward pass.\n{''.join(different)}.\n")
+
+
+def _meta(t):
+    return {"shape": t.shape, "dtype": t.dtype, "device": t.device}
 
 
 class _ReentrantNode(tape.Node):
@@ -255,7 +261,11 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     """
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
-        raise ValueError(f"checkpoint_sequential: unexpected keyword arguments: {', '.join(kwargs)}")
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if use_reentrant is None:
+        warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is taken, PyTorch "
+             "may take True.")
+        use_reentrant = False
     functions = list(functions.children()) if isinstance(functions, clnn.nn.Sequential) else list(functions)
 
     def run(part):
@@ -317,6 +327,7 @@ class CheckpointPolicy(enum.Enum):
     MUST_RECOMPUTE = 2
     PREFER_RECOMPUTE = 3
     MUST_CPU_OFFLOAD = 4
+    PREFER_CPU_OFFLOAD = 5
 
 
 class SelectiveCheckpointContext:

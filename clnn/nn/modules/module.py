@@ -388,6 +388,12 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         return f"{self._get_name()}({body}\n)" if body else f"{self._get_name()}()"
 
 
+for _part in (HookMixin, StateMixin, ConvertMixin):              # their methods are the module's, whose name errors have
+    for _name, _fn in vars(_part).items():
+        if type(_fn) is FunctionType:
+            _fn.__qualname__ = f"Module.{_name}"
+
+
 def _below(module, tree):
     """Add a module and all below it to ``tree``, parents first; False where a class goes through its modules in its own way."""
     if id(module) in tree:

@@ -213,7 +213,7 @@ def _collate(batch, stack, make, rules):
 def _collate_sequences(batch, first, stack, make, rules):
     for sample in batch:
         if len(sample) != len(first):
-            raise RuntimeError(f"each element in list of batch should be of equal size, got {len(first)} and {len(sample)}")
+            raise RuntimeError("each element in list of batch should be of equal size")
     columns = [_collate(column, stack, make, rules) for column in zip(*batch)]
     return columns if isinstance(first, tuple) else _rebuild(first, columns, list)
 

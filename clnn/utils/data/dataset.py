@@ -93,7 +93,7 @@ class TensorDataset(Dataset):
             raise ValueError("TensorDataset: at least one tensor is needed")
         sizes = [t.shape[0] for t in tensors]
         if any(n != sizes[0] for n in sizes):
-            raise AssertionError(f"Size mismatch between tensors: the first sizes of {[tuple(t.shape) for t in tensors]} differ")
+            raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
     def __getitem__(self, index):
@@ -147,7 +147,7 @@ class StackDataset(Dataset):
         parts = list(kwargs.values() if kwargs else args)
         self._length = len(parts[0])
         if any(len(d) != self._length for d in parts):
-            raise ValueError(f"Size mismatch between datasets: {[len(d) for d in parts]}")
+            raise ValueError("Size mismatch between datasets")
 
     def __getitem__(self, index):
         if isinstance(self.datasets, dict):
@@ -199,8 +199,13 @@ class ConcatDataset(Dataset):
             raise AssertionError("datasets should not be an empty iterable")
         for d in self.datasets:
             if isinstance(d, IterableDataset):
-                raise AssertionError("ConcatDataset does not support IterableDataset; use ChainDataset")
+                raise AssertionError("ConcatDataset does not support IterableDataset")
         self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @property
+    def cummulative_sizes(self):
+        warnings.warn("`cummulative_sizes` attribute is renamed to `cumulative_sizes`", FutureWarning, stacklevel=2)
+        return self.cumulative_sizes
 
     def __len__(self):
         return self.cumulative_sizes[-1]
@@ -236,7 +241,7 @@ class ChainDataset(IterableDataset):
     def _checked(self):
         for d in self.datasets:
             if not isinstance(d, IterableDataset):
-                raise AssertionError(f"ChainDataset only supports IterableDataset, got {type(d).__name__}")
+                raise AssertionError("ChainDataset only supports IterableDataset")
             yield d
 
     def __iter__(self):
