@@ -28,7 +28,8 @@ FACTORS = frozenset(("mul", "true_divide", "_dropout"))
 
 _MODULI = frozenset(("remainder", "fmod"))
 # Operators of which PyTorch has a form of its own for numbers, which are no operands there; numbers in sums and products are.
-_WITH_NUMBERS = frozenset(("remainder", "fmod", "floor_divide", "_clamp_both", "_clamp_min", "_clamp_max", "_pow", "_lerp"))
+_WITH_NUMBERS = frozenset(("remainder", "fmod", "floor_divide", *[f"_clamp_{n}{kind}" for n in ("both", "min", "max") for kind in ("", "_number")],
+                           "_pow", "_lerp"))
 
 
 @native.know
