@@ -19,7 +19,7 @@ from . import foreign
 from .autocast import cast_floats, with_autocast
 from .dispatch import config
 from .entries import attach, attach_list
-from .elementwise import binary, nary, overwritten, taken_over, unary, unsupported
+from .elementwise import binary, nary, overwritten, refilled, taken_over, unary, unsupported
 from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
@@ -95,12 +95,16 @@ def _apart(target, args):
 
 
 def _inplace_form(op, fn, name, swift):
+    filling = op.name == "fill"
     number, thin = op.name in ("fill", "masked_fill", "index_fill"), getattr(fn, "thin", None)       # number: these take a tensor's before they write
 
     @answers
     def inplace(self, *args, **kwargs):
         if swift is not None and not kwargs:
             if overwritten(swift, self, args):
+                return self
+        elif filling and not kwargs:
+            if refilled(self, args):
                 return self
         elif thin is not None and thin.overwritten(self, args, kwargs):
             return self

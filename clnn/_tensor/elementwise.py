@@ -13,6 +13,7 @@ from .inplace import set_out, type_name, within
 from .override import answers, late
 from .refusals import EXACT, TENSORS, in_words, same_dtype, takes_out
 from .tensor import Tensor
+from ..graph import fuse
 from .worded import absent, refuse
 
 
@@ -94,6 +95,16 @@ def overwritten(swift, target, operands) -> bool:
 
 native.give(dtypes=vars(dt), integer=_INTEGER)
 overwritten = native.form("overwritten", overwritten)
+
+
+def refilled(target, values) -> bool:
+    """Let ``target`` hold the one number of ``values`` everywhere, where nobody keeps a history of it. False, with nothing done, elsewhere: always without the C
+    form, as the usual way is no longer then."""
+    return False
+
+
+native.give(full=fuse.FULL)
+refilled = native.form("refilled", refilled)
 native.know(dt.dtype)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from .._tensor.declare import composite
 from .._tensor.formats import strides_of, suggested
+from .._tensor.elementwise import refilled
 from .._tensor.inplace import apply_inplace, part_of_memory, put
 from .._tensor.grad_mode import state
 from .._tensor.tensor import Tensor
@@ -28,8 +29,13 @@ def fill(input, value):
     return creation.filled(input.shape, value, input.dtype, input._storage.device)
 
 
+_ZERO = (0,)
+
+
 def zero_(self):
     """Overwrite with zeros."""
+    if refilled(self, _ZERO):
+        return self
     if part_of_memory(self) and put(self, self.shape, self._strides, self._offset, self._numel, 0):
         return self
     return apply_inplace(self, creation.filled(self.shape, 0, self.dtype, self._storage.device), "zero")

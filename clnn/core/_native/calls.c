@@ -71,19 +71,19 @@ static PyObject *told_of(Swift *self, PyObject *const *args, int *beside)
 }
 
 /* The result, pending; None where it is not that simple. */
-static PyObject *record_call(Swift *self, PyObject *const *args, PyObject *dtypes, int beside)
+static PyObject *record_call(Swift *self, PyObject *const *args, PyObject *dtypes, int beside, PyObject *into)
 {
     PyObject *a = args[0], *b = self->operands > 1 ? args[1] : Py_None, *compute = PyTuple_GET_ITEM(dtypes, 0), *result = PyTuple_GET_ITEM(dtypes, 1), *got = NULL;
     if (beside != APART) {
-        PyObject *place = PyLong_FromLong(beside), *what[] = {self->expr, compute, result, a, b, place};
+        PyObject *place = PyLong_FromLong(beside), *what[] = {self->expr, compute, result, a, b, place, into};
         if (place != NULL)
-            got = brief(NULL, what, 6);
+            got = brief(NULL, what, into == NULL ? 6 : 7);
         Py_XDECREF(place);
         return got;
     }
     if (self->operands > 1 && PyObject_TypeCheck(b, Tensor_type)) {
-        PyObject *what[] = {self->op, compute, result, a, b};
-        if ((got = pair(NULL, what, 5)) != Py_None)
+        PyObject *what[] = {self->op, compute, result, a, b, into};
+        if ((got = pair(NULL, what, into == NULL ? 5 : 6)) != Py_None)
             return got;
         Py_DECREF(got);
     }
@@ -93,11 +93,9 @@ static PyObject *record_call(Swift *self, PyObject *const *args, PyObject *dtype
     return got;
 }
 
-static PyObject *swift_call(PyObject *callable, PyObject *const *args, size_t given, PyObject *names)
+/* The result, pending, or ``into``, which holds it, where that is a tensor; None where it is not that simple. */
+static PyObject *swiftly(Swift *self, PyObject *const *args, PyObject *into)
 {
-    Swift *self = (Swift *)callable;
-    if (PyVectorcall_NARGS(given) != self->operands || names != NULL)
-        return PyErr_Format(PyExc_TypeError, "takes %d operands", self->operands);
     PyObject *a = args[0], *found, *result;
     int good = unheard(), beside = ALONE;                   /* a profile puts functions of its own in the place of those that record */
     if (good > 0)
@@ -107,9 +105,9 @@ static PyObject *swift_call(PyObject *callable, PyObject *const *args, size_t gi
     if (good <= 0 || (found = told_of(self, args, &beside)) == NULL)
         return good < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     Py_INCREF(found);
-    result = record_call(self, args, found, beside);
+    result = record_call(self, args, found, beside, into);
     Py_DECREF(found);
-    if (result == NULL || result == Py_None)
+    if (result == NULL || result == Py_None || (into != NULL && result == into))
         return result;
     int tracked = is_tracked(a);
     if (!tracked && self->operands > 1 && PyObject_TypeCheck(args[1], Tensor_type))
@@ -124,6 +122,14 @@ static PyObject *swift_call(PyObject *callable, PyObject *const *args, size_t gi
     if (tracked < 0)
         Py_CLEAR(result);
     return result;
+}
+
+static PyObject *swift_call(PyObject *callable, PyObject *const *args, size_t given, PyObject *names)
+{
+    Swift *self = (Swift *)callable;
+    if (PyVectorcall_NARGS(given) != self->operands || names != NULL)
+        return PyErr_Format(PyExc_TypeError, "takes %d operands", self->operands);
+    return swiftly(self, args, NULL);
 }
 
 static PyTypeObject Swift_type = {
@@ -283,7 +289,7 @@ static int rebind(PyObject *target, PyObject *result)
 }
 
 /* After a write: views of what has a history now have one, too. */
-static int wake(PyObject *target)
+int wake(PyObject *target)
 {
     PyObject *base = history(target, _base), *owner = base == Py_None ? target : base, *known, *got;
     int tracks = base == NULL ? -1 : needs_grad(owner), failed = tracks < 0;
@@ -364,6 +370,8 @@ int calls_are_usual(void)
 static PyObject *held_by(PyObject *t, PyObject *result)
 {
     PyObject *given[] = {t, result}, *left;
+    if (result == t)
+        return Py_DECREF(result), Py_NewRef(Py_True);
     if (result == NULL || !IS(result, Tensor) || AT(result, Tensor_dtype) != AT(t, Tensor_dtype)) {
         Py_XDECREF(result);
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
@@ -394,7 +402,7 @@ PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n)
         good = (good = is_tracked(other)) ? good < 0 ? -1 : 0 : 1;
         good = good > 0 ? AT(other, Tensor__storage) != AT(t, Tensor__storage) : good;          /* else they may overlap */
     }
-    return held_by(t, good > 0 ? swift_call(args[0], both, (size_t)self->operands, NULL) : NULL);
+    return held_by(t, good > 0 ? swiftly(self, both, t) : NULL);
 }
 
 /* What a function of a known kind gives; None where it is not known. */
@@ -475,7 +483,7 @@ static int is_looked_at(void)
 }
 
 /* Thinned.record */
-static PyObject *record_known(PyObject *found, PyObject *tensors)
+static PyObject *record_known(PyObject *found, PyObject *tensors, PyObject *into)
 {
     PyObject *places = AT(found, Thinned_places), *result = NULL;
     PyObject *operands = PyTuple_New(PySequence_Fast_GET_SIZE(places));
@@ -484,22 +492,22 @@ static PyObject *record_known(PyObject *found, PyObject *tensors)
         PyTuple_SET_ITEM(operands, i, Py_NewRef(PyTuple_CheckExact(p) ? PyList_GET_ITEM(tensors, PyLong_AsSsize_t(PyTuple_GET_ITEM(p, 0))) : p));
     }
     if (operands != NULL && AT(found, Thinned_alike) == Py_True) {
-        PyObject *what[] = {AT(found, Thinned_expr), AT(found, Thinned_compute), AT(found, Thinned_result), PyList_GET_ITEM(tensors, 0), operands};
-        result = alike(NULL, what, 5);
+        PyObject *what[] = {AT(found, Thinned_expr), AT(found, Thinned_compute), AT(found, Thinned_result), PyList_GET_ITEM(tensors, 0), operands, into};
+        result = alike(NULL, what, into == NULL ? 5 : 6);
     }
     if (operands != NULL && (result == Py_None || (result == NULL && !PyErr_Occurred()))) {
         Py_XDECREF(result);
         result = PyObject_CallFunctionObjArgs(the_record_elementwise, AT(found, Thinned_expr), AT(found, Thinned_compute), AT(found, Thinned_result), AT(found, Thinned_shape),
                                               AT(found, Thinned_numel), operands, NULL);
     }
-    if (result != NULL && AT(found, Thinned_tracked) == Py_True && leave_entry(AT(found, Thinned_op), result, operands, AT(found, Thinned_label)))
+    if (result != NULL && result != into && AT(found, Thinned_tracked) == Py_True && leave_entry(AT(found, Thinned_op), result, operands, AT(found, Thinned_label)))
         Py_CLEAR(result);
     Py_XDECREF(operands);
     return result;
 }
 
 /* What is known of a call with this key. */
-static PyObject *look_up(PyObject *known, PyObject *key, PyObject *tensors)
+static PyObject *look_up(PyObject *known, PyObject *key, PyObject *tensors, PyObject *into)
 {
     PyObject *whole = PyList_AsTuple(key), *found, *got = NULL;
     if (whole == NULL)
@@ -507,7 +515,7 @@ static PyObject *look_up(PyObject *known, PyObject *key, PyObject *tensors)
     found = PyDict_GetItemWithError(known, whole);
     if (found != NULL && IS(found, Thinned)) {
         Py_INCREF(found);
-        got = record_known(found, tensors);
+        got = record_known(found, tensors, AT(found, Thinned_tracked) == Py_True ? NULL : into);
         Py_DECREF(found);
     } else if (!PyErr_Occurred()) {
         int often = found == NULL ? 0 : PyObject_RichCompareBool(found, the_thin_tries, Py_GT);
@@ -521,7 +529,7 @@ static PyObject *look_up(PyObject *known, PyObject *key, PyObject *tensors)
 }
 
 /* thin._again of ``first``, unless that is NULL, and the arguments behind it. */
-static PyObject *thin_call(PyObject *known, int free, PyObject *first, PyObject *args, PyObject *given)
+static PyObject *thin_call(PyObject *known, int free, PyObject *first, PyObject *args, PyObject *given, PyObject *into)
 {
     int good = is_looked_at(), grad = good > 0 ? is_true(own(state, grad)) : 0;
     PyObject *key, *tensors, *got = NULL, *name, *value;
@@ -537,7 +545,7 @@ static PyObject *thin_call(PyObject *known, int free, PyObject *first, PyObject 
     for (place = 0; good > 0 && PyDict_Next(given, &place, &name, &value);)
         good = PyList_Append(key, name) ? -1 : 1;
     if (good > 0)
-        got = look_up(known, key, tensors);
+        got = look_up(known, key, tensors, into);
     Py_XDECREF(key), Py_XDECREF(tensors);
     return good < 0 ? NULL : good ? got : Py_NewRef(Py_None);
 }
@@ -547,7 +555,7 @@ PyObject *thin(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     if (n != 4 || !PyDict_CheckExact(args[0]) || !PyTuple_Check(args[2]) || !PyDict_Check(args[3]))
         return PyErr_Format(PyExc_TypeError, "thin() takes a dictionary, a flag and the arguments of a call");
-    return thin_call(args[0], args[1] == Py_True, NULL, args[2], args[3]);
+    return thin_call(args[0], args[1] == Py_True, NULL, args[2], args[3], NULL);
 }
 
 /* Whether ``v`` is a number, or a tensor that a write to ``t`` leaves alone, and neither is on the tape; -1: an error. */
@@ -577,5 +585,5 @@ PyObject *overwritten_thinly(PyObject *module, PyObject *const *args, Py_ssize_t
         good = beside(t, PyTuple_GET_ITEM(args[3], i));
     while (good > 0 && PyDict_Next(args[4], &place, &name, &value))
         good = beside(t, value);
-    return held_by(t, good > 0 ? thin_call(args[0], args[1] == Py_True, t, args[3], args[4]) : NULL);
+    return held_by(t, good > 0 ? thin_call(args[0], args[1] == Py_True, t, args[3], args[4], t) : NULL);
 }

@@ -215,6 +215,7 @@ static PyMethodDef methods[] = {
     {"overwritten_thinly", (PyCFunction)(void (*)(void))overwritten_thinly, METH_FASTCALL, "thin.overwritten"},
     {"asking", asking, METH_VARARGS, "asking(inner, python, kinds): override._entry"},
     {"replaced", (PyCFunction)(void (*)(void))replaced, METH_FASTCALL, "inplace._replaced"},
+    {"refilled", (PyCFunction)(void (*)(void))refilled, METH_FASTCALL, "elementwise.refilled"},
     {"refuse_overlap", (PyCFunction)(void (*)(void))refuse_overlap, METH_FASTCALL, "inplace.refuse_overlap"},
     {"known_call", (PyCFunction)(void (*)(void))known_call, METH_FASTCALL, "splice._known_call"},
     {"basic", (PyCFunction)(void (*)(void))basic, METH_FASTCALL, "indexing._basic"},

@@ -63,7 +63,7 @@
     X(gather) X(held) X(only_tensors) X(all) X(thin) X(free) X(thin_attributes) X(thin_missed) X(thin_tries) \
     X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at) X(Tensor__alias) X(address_of) X(enqueue) X(enqueue_at) \
     X(wrapped) X(read_numbers) X(reduce) X(unread) X(most_unread) X(read_some) \
-    X(ndarray) X(frombuffer) X(uint8) X(bfloat16) X(copied) X(Mirrored) X(asked) X(Shared) X(physical) X(context) X(strided) X(Device) X(device)
+    X(ndarray) X(frombuffer) X(uint8) X(bfloat16) X(copied) X(Mirrored) X(asked) X(Shared) X(physical) X(context) X(strided) X(Device) X(device) X(full)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -282,6 +282,7 @@ PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *told(PyObject *module, PyObject *root);
+PyObject *refilled(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *new_pending(PyObject *const *what);
 PyObject *packed_number(PyObject *value, PyObject *kind);
 PyObject *number_of(PyObject *ref, PyObject *expr, PyObject *compute, Py_ssize_t place);
@@ -324,6 +325,7 @@ PyObject *index_numbers(PyObject *module, PyObject *index);
 PyObject *read_from(PyObject *storage, Py_ssize_t nbytes, Py_ssize_t first);
 /* stores.c */
 int bump(PyObject *t);
+int is_storable(PyObject *value, PyObject *dtype);
 int is_open(PyObject *t);
 int come_apart(PyObject *st, Py_ssize_t known);
 PyObject *put_region(PyObject *module, PyObject *const *args, Py_ssize_t n);
@@ -368,6 +370,7 @@ extern PyTypeObject Words_made;
 PyObject *rejected(PyObject *self, PyObject *args);
 /* calls.c */
 int ready_calls(void);
+int wake(PyObject *target);
 int calls_are_usual(void);
 PyObject *swift(PyObject *module, PyObject *args);
 PyObject *overwritten_thinly(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -49,25 +49,64 @@ static PyObject *reference(PyObject *t, PyObject *shape, PyObject *numel, PyObje
     return PyTuple_Pack(4, node, AT(t, Tensor_dtype), zero, strides);
 }
 
-/* The storage of a new node; ``what``: as node.record takes it. */
+enum { EXPR, REFS, COMPUTE, DTYPE, SHAPE, NUMEL, DEVICE, COUNT, LEAVES, LINEAR };              /* what node.record takes */
+
+/* A new node whose values are for ``storage``; ``what``: as node.record takes it. */
+static PyObject *new_node(PyObject *const *what, PyObject *storage)
+{
+    PyObject *node = new_object(Node_type), *out = node == NULL ? NULL : PyWeakref_NewRef(storage, NULL);
+    PyObject *done = out == NULL ? NULL : PyObject_CallMethodOneArg(the_recent, s_append, out);
+    if (done == NULL) {
+        Py_XDECREF(out);
+        Py_XDECREF(node);
+        return NULL;
+    }
+    put(node, Node_expr, what[EXPR]), put(node, Node_args, what[REFS]), put(node, Node_compute, what[COMPUTE]), put(node, Node_dtype, what[DTYPE]);
+    put(node, Node_shape, what[SHAPE]), put(node, Node_numel, what[NUMEL]), put(node, Node_device, what[DEVICE]), put(node, Node_count, what[COUNT]);
+    put(node, Node_leaves, what[LEAVES]), put(node, Node_linear, what[LINEAR]), put(node, Node_buf, Py_None), put(node, Node_reduce, Py_None);
+    AT(node, Node_out) = out;
+    Py_DECREF(done);
+    return node;
+}
+
+/* The storage of a new node. */
 PyObject *new_pending(PyObject *const *what)
 {
-    enum { EXPR, REFS, COMPUTE, DTYPE, SHAPE, NUMEL, DEVICE, COUNT, LEAVES, LINEAR };
-    PyObject *node = new_object(Node_type), *storage = new_object(Storage_type), *out = NULL, *done = NULL;
-    PyObject *size = trait(what[DTYPE], itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(what[NUMEL], size);
-    if (node != NULL && storage != NULL && nbytes != NULL && (out = PyWeakref_NewRef(storage, NULL)) != NULL) {
-        put(node, Node_expr, what[EXPR]), put(node, Node_args, what[REFS]), put(node, Node_compute, what[COMPUTE]), put(node, Node_dtype, what[DTYPE]);
-        put(node, Node_shape, what[SHAPE]), put(node, Node_numel, what[NUMEL]), put(node, Node_device, what[DEVICE]), put(node, Node_count, what[COUNT]);
-        put(node, Node_leaves, what[LEAVES]), put(node, Node_linear, what[LINEAR]), put(node, Node_buf, Py_None), put(node, Node_reduce, Py_None);
-        put(node, Node_out, out);
-        put(storage, Storage_device, what[DEVICE]), put(storage, Storage_nbytes, nbytes), put(storage, Storage_buf, Py_None), put(storage, Storage_node, node);
-        put(storage, Storage_pinned, Py_False), put(storage, Storage_version, zero);
-        done = PyObject_CallMethodOneArg(the_recent, s_append, out);
-    }
-    if (done == NULL)
+    PyObject *storage = new_object(Storage_type), *size = trait(what[DTYPE], itemsize), *nbytes = size == NULL ? NULL : PyNumber_Multiply(what[NUMEL], size);
+    PyObject *node = storage == NULL || nbytes == NULL ? NULL : new_node(what, storage);
+    if (node != NULL) {
+        put(storage, Storage_device, what[DEVICE]), put(storage, Storage_buf, Py_None), put(storage, Storage_pinned, Py_False), put(storage, Storage_version, zero);
+        AT(storage, Storage_nbytes) = Py_NewRef(nbytes), AT(storage, Storage_node) = node;
+    } else {
         Py_CLEAR(storage);
-    Py_XDECREF(node), Py_XDECREF(size), Py_XDECREF(nbytes), Py_XDECREF(out), Py_XDECREF(done);
+    }
+    Py_XDECREF(size), Py_XDECREF(nbytes);
     return storage;
+}
+
+/* Whether a tensor may hold a new node in place of what is in its memory, all of which it is: writing.rebind. */
+static int may_hold(PyObject *target, PyObject *dtype, PyObject *shape)
+{
+    PyObject *st = AT(target, Tensor__storage), *size;
+    if (!IS(st, Storage) || AT(st, Storage_pinned) != Py_False || AT(target, Tensor__dense) != Py_True || AT(target, Tensor_dtype) != dtype
+            || (AT(target, Tensor_shape) != shape && PyObject_RichCompareBool(AT(target, Tensor_shape), shape, Py_EQ) != 1) || (size = trait(dtype, itemsize)) == NULL)
+        return 0;
+    Py_ssize_t bytes = PyLong_AsSsize_t(size) * PyLong_AsSsize_t(AT(target, Tensor__numel));
+    Py_DECREF(size);
+    return bytes == PyLong_AsSsize_t(AT(st, Storage_nbytes)) && PyObject_RichCompareBool(AT(st, Storage_version), zero, Py_GE) > 0;
+}
+
+/* Let ``target`` hold a new node: a new reference to it. */
+static PyObject *holding(PyObject *target, PyObject *const *what)
+{
+    PyObject *st = AT(target, Tensor__storage), *node = new_node(what, st);
+    if (node == NULL || bump(target)) {
+        Py_XDECREF(node);
+        return NULL;
+    }
+    change(st, Storage_node, node);
+    change(st, Storage_buf, Py_NewRef(Py_None));
+    return wake(target) ? NULL : Py_NewRef(target);
 }
 
 /* Whether a node may be made here: no array of the program is read, and versions begin at 0. */
@@ -84,31 +123,52 @@ PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return here < 0 ? NULL : here ? new_pending(args) : PyObject_Vectorcall(the_record, args, n, NULL);
 }
 
-/* The storage of a new node over ``refs``; NULL without an error where Python has to record it. */
-static PyObject *pending(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below)
+/* The storage of a new node over ``refs``, or ``into``, which holds it, where that is a tensor; NULL without an error where Python has to record it. */
+static PyObject *pending(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below, PyObject *into)
 {
     int failing = PyObject_IsTrue(AT(expr, Expr_failing)), eager = is_true(AT(the_config, Config_eager));
     long most = PyLong_AsLong(the_most_leaves);
-    if (failing || eager || recordable() != 1 || below->count > PyLong_AsLong(the_most_nodes))
+    if (failing || eager || recordable() != 1 || below->count > PyLong_AsLong(the_most_nodes) || (into != NULL && !may_hold(into, dtype, shape)))
         return NULL;
     if (below->leaves > most && (below->count > PyLong_AsLong(the_worth_counting) || !counted_once(refs, most, &below->count, &below->leaves)))
         return NULL;
-    PyObject *count = PyLong_FromLong(below->count), *leaves = PyLong_FromLong(below->leaves), *storage = NULL;
+    PyObject *count = PyLong_FromLong(below->count), *leaves = PyLong_FromLong(below->leaves), *got = NULL;
     if (count != NULL && leaves != NULL) {
         PyObject *what[] = {expr, refs, compute, dtype, shape, numel, device, count, leaves, below->linear ? Py_True : Py_False};
-        storage = new_pending(what);
+        got = into == NULL ? new_pending(what) : holding(into, what);
     }
     Py_XDECREF(count), Py_XDECREF(leaves);
-    return storage;
+    return got;
 }
 
 /* The tensor of such a node. */
-static PyObject *recorded(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below)
+static PyObject *recorded(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below, PyObject *into)
 {
-    PyObject *storage = pending(expr, compute, dtype, shape, numel, device, refs, below), *parts[] = {storage, shape, dtype, numel};
+    PyObject *storage = pending(expr, compute, dtype, shape, numel, device, refs, below, into), *parts[] = {storage, shape, dtype, numel};
+    if (into != NULL)
+        return storage;
     PyObject *tensor = storage == NULL ? NULL : make(NULL, parts, 4);
     Py_XDECREF(storage);
     return tensor;
+}
+
+/* refilled(target, (value,)): elementwise.refilled */
+PyObject *refilled(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *t = n == 2 ? args[0] : NULL, *value = n == 2 && PyTuple_Check(args[1]) && PyTuple_GET_SIZE(args[1]) == 1 ? PyTuple_GET_ITEM(args[1], 0) : NULL;
+    if (value == NULL || !IS(t, Tensor) || !is_storable(value, AT(t, Tensor_dtype)) || AT(t, Tensor__numel) == zero)
+        Py_RETURN_FALSE;
+    int good = calls_are_usual(), eager = is_true(AT(the_config, Config_eager));
+    if (good > 0)
+        good = (good = is_tracked(t)) ? good < 0 ? -1 : 0 : !eager && variable(the_foreign, s_dispatched) == Py_None && recordable() == 1;
+    if (good <= 0 || !may_hold(t, AT(t, Tensor_dtype), AT(t, Tensor_shape)))
+        return good < 0 || PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    PyObject *dtype = AT(t, Tensor_dtype), *refs = PyTuple_Pack(1, value), *held = NULL;
+    PyObject *what[] = {the_full, refs, dtype, dtype, AT(t, Tensor_shape), AT(t, Tensor__numel), AT(AT(t, Tensor__storage), Storage_device), one, zero, Py_True};
+    if (refs != NULL)
+        held = holding(t, what);
+    Py_XDECREF(refs), Py_XDECREF(held);
+    return held == NULL ? NULL : Py_NewRef(Py_True);
 }
 
 /* make(storage, shape, dtype, numel): tensor.make */
@@ -130,8 +190,8 @@ PyObject *make(PyObject *module, PyObject *const *args, Py_ssize_t n)
 /* brief(expr, compute, result, a, b, place): dispatch.record_briefly */
 PyObject *brief(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
-    if (n != 6)
-        return PyErr_Format(PyExc_TypeError, "brief() takes 6 arguments");
+    if (n != 6 && n != 7)
+        return PyErr_Format(PyExc_TypeError, "brief() takes 6 arguments, and a tensor that is to hold the result");
     PyObject *a = args[3], *b = args[4], *shape = AT(a, Tensor_shape), *numel = AT(a, Tensor__numel), *got = NULL, *refs = NULL, *other = NULL;
     long place = PyLong_AsLong(args[5]);
     Below below = {1, 0, 1};
@@ -141,7 +201,7 @@ PyObject *brief(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (first != NULL && (other != NULL || !place))
         refs = place ? PyTuple_Pack(2, first, other) : PyTuple_Pack(1, first);
     if (refs != NULL)
-        got = recorded(args[0], args[1], args[2], shape, numel, AT(AT(a, Tensor__storage), Storage_device), refs, &below);
+        got = recorded(args[0], args[1], args[2], shape, numel, AT(AT(a, Tensor__storage), Storage_device), refs, &below, n > 6 ? args[6] : NULL);
     Py_XDECREF(first), Py_XDECREF(other), Py_XDECREF(refs);
     return got != NULL || PyErr_Occurred() ? got : PyObject_Vectorcall(the_record_briefly, args, 6, NULL);
 }
@@ -149,8 +209,8 @@ PyObject *brief(PyObject *module, PyObject *const *args, Py_ssize_t n)
 /* alike(expr, compute, result, first, operands): dispatch.record_alike */
 PyObject *alike(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
-    if (n != 5 || !PyTuple_Check(args[4]))
-        return PyErr_Format(PyExc_TypeError, "alike() takes 5 arguments");
+    if ((n != 5 && n != 6) || !PyTuple_Check(args[4]))
+        return PyErr_Format(PyExc_TypeError, "alike() takes 5 arguments, and a tensor that is to hold the result");
     PyObject *operands = args[4], *shape = AT(args[3], Tensor_shape), *numel = AT(args[3], Tensor__numel), *got = NULL;
     PyObject *refs = PyTuple_New(PyTuple_GET_SIZE(operands));
     Below below = {1, 0, 1};
@@ -165,7 +225,7 @@ PyObject *alike(PyObject *module, PyObject *const *args, Py_ssize_t n)
             PyTuple_SET_ITEM(refs, i, ref);
     }
     if (good)
-        got = recorded(args[0], args[1], args[2], shape, numel, AT(AT(args[3], Tensor__storage), Storage_device), refs, &below);
+        got = recorded(args[0], args[1], args[2], shape, numel, AT(AT(args[3], Tensor__storage), Storage_device), refs, &below, n > 5 ? args[5] : NULL);
     Py_XDECREF(refs);
     return got != NULL || PyErr_Occurred() ? got : PyObject_Vectorcall(the_record_alike, args, 5, NULL);
 }
@@ -190,8 +250,8 @@ static PyObject *walked(PyObject *t, PyObject *shape, PyObject *numel, PyObject 
 /* pair(op, compute, result, a, b): dispatch.record_pair */
 PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
-    if (n != 5)
-        return PyErr_Format(PyExc_TypeError, "pair() takes 5 arguments");
+    if (n != 5 && n != 6)
+        return PyErr_Format(PyExc_TypeError, "pair() takes 5 arguments, and a tensor that is to hold the result");
     PyObject *a = args[3], *b = args[4], *pairs = variable(the_dispatch, s__pairs), *found = NULL, *got = NULL, *first = NULL, *second = NULL, *refs = NULL, *expr;
     if (pairs == NULL)
         return NULL;
@@ -208,7 +268,7 @@ PyObject *pair(PyObject *module, PyObject *const *args, Py_ssize_t n)
         second = first == NULL ? NULL
             : walked(b, shape, numel, PyTuple_GET_ITEM(found, 3), PyTuple_GET_ITEM(found, 5) == Py_True, AT(b, Tensor__dense) == Py_True, &below);
         if (second != NULL && (refs = PyTuple_Pack(2, first, second)) != NULL)
-            got = recorded(expr, args[1], args[2], shape, numel, AT(AT(a, Tensor__storage), Storage_device), refs, &below);
+            got = recorded(expr, args[1], args[2], shape, numel, AT(AT(a, Tensor__storage), Storage_device), refs, &below, n > 5 ? args[5] : NULL);
         Py_XDECREF(first), Py_XDECREF(second), Py_XDECREF(refs);
         Py_DECREF(expr), Py_DECREF(found);
     }
@@ -268,7 +328,7 @@ PyObject *laid(PyObject *module, PyObject *const *args, Py_ssize_t n)
     if (expr != NULL && found != NULL && !PyObject_IsTrue(AT(expr, Expr_uses_index))) {
         Py_INCREF(found);
         if ((refs = references(args[3], found, &device, &below)) != NULL && device != NULL)
-            storage = pending(expr, args[1], args[2], PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), device, refs, &below);
+            storage = pending(expr, args[1], args[2], PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), device, refs, &below, NULL);
         if (storage != NULL && (tensor = new_object(Tensor_type)) != NULL) {
             put(tensor, Tensor__storage, storage), put(tensor, Tensor_shape, PyTuple_GET_ITEM(found, 3)), put(tensor, Tensor__strides, PyTuple_GET_ITEM(found, 4));
             put(tensor, Tensor__offset, zero), put(tensor, Tensor_dtype, args[2]), put(tensor, Tensor__numel, PyTuple_GET_ITEM(found, 1));

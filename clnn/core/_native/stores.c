@@ -269,7 +269,7 @@ static int has_memory(PyObject *t)
 }
 
 /* Whether ``value`` may be put into elements of ``dtype`` as it is, without a look at dtypes' limits. */
-static int fits(PyObject *value, PyObject *dtype)
+int is_storable(PyObject *value, PyObject *dtype)
 {
     if (IS(value, Tensor))
         return AT(value, Tensor_dtype) == dtype;
@@ -286,7 +286,7 @@ static int fits(PyObject *value, PyObject *dtype)
 PyObject *put_at(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
     PyObject *x = args[0], *found, *done = NULL;
-    int good = n == 3 && IS(x, Tensor) && IS(AT(x, Tensor__storage), Storage) ? fits(args[2], AT(x, Tensor_dtype)) : 0;
+    int good = n == 3 && IS(x, Tensor) && IS(AT(x, Tensor__storage), Storage) ? is_storable(args[2], AT(x, Tensor_dtype)) : 0;
     if (good)
         good = has_memory(x);
     if (good <= 0)
