@@ -13,6 +13,7 @@ from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.layout import contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, infer_size, is_contiguous, missing, view_strides, whole, wrap_dim
+from ..core import symbols
 from ..core.symbols import memo
 from ..core.warn import first_time, warn
 from ..graph import fuse, store
@@ -245,15 +246,17 @@ def _expand(input, size):
         have, stride = (input.shape[i - lead], input._strides[i - lead]) if i >= lead else (1, 0)
         if want == -1:
             if i < lead:
-                raise RuntimeError("expand: -1 is not allowed in a leading, non-existing dimension")
+                raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {i}")
             want = have
         if have != want and have != 1:
             raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton dimension {i}.  "
                                f"Target sizes: {list(size)}.  Tensor sizes: {list(input.shape)}")
         if want < 0:
             raise RuntimeError(f"expand: size {want} of dimension {i} is negative; only -1, which keeps a size, may be")
+        if i < lead and not symbols.is_number(want) and want == 1:     # PyTorch's steps of new dimensions of one element
+            stride = strides[-1] * out[-1] if out else 0
+        strides.append(stride if have == want else 0)
         out.append(want)
-        strides.append(stride if have == want and i >= lead else 0)
     return tuple(out[::-1]), tuple(strides[::-1]), input._offset
 
 
