@@ -31,7 +31,8 @@ for _rows, _names in _DTYPES:
         REFUSED[_name] = (*REFUSED.get(_name, ()), *_rows)
 
 # What PyTorch says of complex numbers and of bools, where it is no kernel that lacks the dtype but the operator that asks.
-_COMPLEX = {"{op}(): does not support complex input": "argmax argmin",
+_UNSUPPORTED = "Unsupported input type encountered for {op}(): {dtype}"
+_COMPLEX = {_UNSUPPORTED: "isin", "{op}(): does not support complex input": "argmax argmin",
             " Sort does not support complex dtypes on CPU": "argsort sort msort",
             " topk does not support complex dtypes on CPU": "topk",
             "cdist only supports floating-point dtypes, X1 got: {dtype}": "cdist",
@@ -45,7 +46,7 @@ _COMPLEX = {"{op}(): does not support complex input": "argmax argmin",
             "nansum on CPU does not support complex inputs": "nanmean nansum",
             "quantile() input tensor must be either float or double dtype": "nanquantile quantile",
             "pdist only supports floating-point dtypes": "pdist"}
-_BOOLS = {"cov(): bool dtype is not supported for input": "corrcoef cov",
+_BOOLS = {_UNSUPPORTED: "isin", "cov(): bool dtype is not supported for input": "corrcoef cov",
           "Bool inputs not supported for hardtanh": "hardtanh relu6",
           "Boolean inputs not supported for relu": "relu",
           "The `+` operator, on a bool tensor is not supported.": "positive",
@@ -199,7 +200,7 @@ def same_dtype(op, out, result, given=()) -> None:
     if op.name.startswith("clamp") and any([isinstance(a, Tensor) and a is not out for a in given[1:]]):             # bounds that are tensors convert
         return
     for o, r in zip(out, result) if isinstance(out, (tuple, list)) else ((out, result),):
-        if isinstance(o, Tensor) and isinstance(r, Tensor) and o.dtype is not r.dtype:
+        if isinstance(o, Tensor) and isinstance(r, Tensor) and o.dtype is not r.dtype and not (o.dtype is dt.uint8 and op.name in ("all", "any")):
             if op.name in _WORDS:
                 raise RuntimeError(_WORDS[op.name].format(op=op.name, out=dt.SPOKEN[o.dtype.name], own=dt.SPOKEN[r.dtype.name]))
             raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(o.dtype)} instead ({op.name})")

@@ -64,6 +64,26 @@ class iinfo(_Info):
         self.max, self.min = int(i.max), int(i.min)
 
 
+@functools.cache
+def ends(row):
+    """The smallest and the largest number of dtype ``row``."""
+    if row is dt.bool_:
+        return 0, 1
+    limits = iinfo(row) if row.category == dt.INT else finfo(row)
+    return limits.min, limits.max
+
+
+def within(row, name, bound):
+    """Raise where numbers of dtype ``row`` do not reach the ``bound`` of a range that ``name`` names."""
+    if not ends(row)[0] <= bound <= ends(row)[1]:
+        raise RuntimeError(f"{name} is out of bounds for {dt.IN_C.get(row.name, row.name)}")
+
+
+def whole_to(row):
+    """Up to here floats of dtype ``row`` hold all whole numbers."""
+    return round(2 / finfo(row).eps)
+
+
 def check_fits(value, row):
     """Raise where the number ``value`` is beyond dtype ``row``; small ones, which most are, need no look at it."""
     if value.__class__ is int or value.__class__ is float:

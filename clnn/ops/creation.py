@@ -384,6 +384,8 @@ def arange(start=absent, end=absent, step=1, *, dtype=None, layout=None, device=
         if step == 0:
             raise ValueError("step must be nonzero")
     count = max(0, math.ceil((end - start) / step)) if count is None else count
+    if count.__class__ is int and count >> 63:
+        raise RuntimeError("invalid size, possible overflow?")
     return _done(_range(start, step, count, row, resolve(device)), requires_grad)
 
 
@@ -404,10 +406,9 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
     steps = whole(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    _check_ends("linspace", start, end)
-    if isinstance(start, complex) or isinstance(end, complex):
-        row = dt.as_dtype(dtype) or dt.complex_of(dt._default_float)
-        return _done(from_array(np.linspace(start, end, steps), resolve(device), row), requires_grad)
+    row = _check_ends("linspace", start, end, dtype)
+    if row is not None:
+        return _done(from_array(np.linspace(complex(start), complex(end), steps), resolve(device), row), requires_grad)
     row = _real_row("linspace", dtype)
     for end_point in (start, end):
         check_fits(end_point, row)
@@ -415,13 +416,17 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
     return _done(_evenly(float(kind(start)), float(kind(end)), steps, row, resolve(device)), requires_grad)
 
 
-def _check_ends(name, start, end):
+def _check_ends(name, start, end, dtype):
+    """The dtype of what lies between complex ends, None between others."""
     for at, (what, value) in enumerate((("start", start), ("end", end))):
         _number(name, what, at + 1, value)
-    ranks = [len(v.shape) if isinstance(v, Tensor) else 0 for v in (start, end)]
-    if any(ranks):
-        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got start with {ranks[0]} dimension(s) and end with {ranks[1]} "
-                           "dimension(s).")
+    tensors = {what: len(v.shape) for what, v in (("start", start), ("end", end)) if isinstance(v, Tensor)}
+    if any(tensors.values()):
+        told = " and ".join([f"{what} with {rank} dimension(s)" for what, rank in tensors.items()])
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {told}.")
+    if not isinstance(start, complex) and not isinstance(end, complex):
+        return None
+    return dt.complex_row(name, dtype)
 
 
 def _evenly(start, end, steps, row, device):
@@ -446,10 +451,9 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
     """
     if whole(steps) < 0:
         raise RuntimeError("number of steps must be non-negative")
-    _check_ends("logspace", start, end)
-    if isinstance(start, complex) or isinstance(end, complex):
-        row = dt.as_dtype(dtype) or dt.complex_of(dt._default_float)
-        return _done(from_array(np.logspace(start, end, int(steps), base=base), resolve(device), row), requires_grad)
+    row = _check_ends("logspace", start, end, dtype)
+    if row is not None:
+        return _done(from_array(np.logspace(complex(start), complex(end), int(steps), base=base), resolve(device), row), requires_grad)
     row, kind = _real_row("logspace", dtype), float if dt.as_dtype(dtype) is None or _float_default(dtype).category != dt.INT else int
     return _done(from_array(np.logspace(kind(start), kind(end), int(steps), base=base), resolve(device), row), requires_grad)
 
@@ -523,24 +527,6 @@ def _on_array(array, row, device):
     """A tensor on the memory of an array; None where it takes a copy."""
     known = array.dtype.kind in "fiubc" and (row is None or row is dt.from_numpy(array.dtype))
     return over(array, resolve(device)) if known else None
-
-
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
-    """``obj`` as a tensor: a tensor of the right dtype and device as it is, an array of the dtype with its memory (both unless ``copy``), anything else copied.
-
-    Example:
-        >>> clnn.asarray([1, 2], dtype=clnn.float32)
-        tensor([1., 2.])
-    """
-    t = as_tensor(obj, dtype, device)
-    alias = t is obj or isinstance(obj, np.ndarray) and (t._storage.mirrored or bool(t._storage.pinned))
-    if alias and copy:
-        t = t.clone()
-    elif not alias and copy is False:
-        raise ValueError("can't alias arbitrary sequence into a tensor: only writable arrays of the same dtype, on a CPU, and tensors of this device can be")
-    if requires_grad is None or requires_grad and t._rg:
-        return t
-    return _done(t.detach(), requires_grad)
 
 
 @told

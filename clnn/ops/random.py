@@ -20,6 +20,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.splice import counted, drawn
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
+from ..core.limits import ends, whole_to, within
 from ..core import rng, symbols, twister
 from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
@@ -170,17 +171,6 @@ def randn(*size, generator=None, dtype=None, layout=None, device=None, requires_
     return _done(_normal(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
 
 
-@functools.cache
-def _ends(row):
-    return (0, 1) if row is dt.bool_ else (np.iinfo(row.np).min, np.iinfo(row.np).max) if row.category == dt.INT else (-math.inf, math.inf)
-
-
-def _within(row, name, bound):
-    """Raise where whole numbers of dtype ``row`` do not reach ``bound``."""
-    if not _ends(row)[0] <= bound <= _ends(row)[1]:
-        raise RuntimeError(f"{name} is out of bounds for {dt.IN_C.get(row.name, row.name)}")
-
-
 @factory
 def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Whole numbers from ``low`` (0 when only one bound is given) to ``high`` exclusive.
@@ -197,8 +187,8 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
     if row.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    _within(row, "from", low)
-    _within(row, "to - 1", high - 1)
+    within(row, "from", low)
+    within(row, "to - 1", high - 1)
     return _done(_integers(shape, low, high, row, resolve(device), generator), requires_grad)
 
 
@@ -263,6 +253,8 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
     row = dt.as_dtype(dtype) or dt.int64
     if row is dt.bool_:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+    if row.is_floating_point and row is not dt.bfloat16 and n > whole_to(row) + 1:
+        raise RuntimeError(f"n cannot be greater than {whole_to(row) + 1} for {dt.SPOKEN[row.name]} type.")
     if row.category == dt.INT and n > np.iinfo(row.np).max:
         raise RuntimeError(f"value cannot be converted to type {row.np.name}_t without overflow")
     sequence = _followed(generator, resolve(device))
@@ -293,7 +285,9 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
     if bool(tensors) is (size is not None):
         raise TypeError("normal(): argument 'size' is needed where mean and std are numbers or 0-d tensors without a gradient, and only there")
     if not isinstance(std, Tensor) and std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if isinstance(std, Tensor) and std.dtype.is_complex:
+        raise RuntimeError("normal expects standard deviation to be non-complex")
     if not tensors:
         return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
     std = _not_negative(std) if isinstance(std, Tensor) else std
@@ -350,7 +344,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 
 def _limit(p):
     if not 0.0 <= p <= 1.0:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     return round(p * 2.0 ** 32)
 
 
@@ -496,6 +490,12 @@ def _uniform_(shape, row, device, generator, from_=0.0, to=1.0, **kw):
     from_ = kw.pop("from", from_)
     if from_ > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    if row.is_floating_point:
+        within(row, "from", from_)
+        within(row, "to", to)
+        if to - from_ > ends(row)[1]:
+            raise RuntimeError(f"uniform_ expects to-from <= std::numeric_limits<{dt.SPOKEN[row.name]}>::max(), but found to={to:g} and from={from_:g} which "
+                               "result in to-from to exceed the limit")
     return _uniform(shape, row, device, generator, from_, to)
 
 
