@@ -40,6 +40,8 @@ def code(device, op, dim, size, text=None):
     key = (op, dim, size, text)
     got = _codes.get(key)
     if got is None:
+        if op in ("take", "put"):
+            text = f"out of range: tried to access index {{value}} on a tensor of {size} elements."
         message = _RUNTIME_ERRORS.get(op) or text or _TEXTS.get(op) or f"index {{value}} is out of bounds for dimension {dim} with size {size}"
         got = _codes[key] = struct.pack("i", device.error_code(op, message, RuntimeError if op in _RUNTIME_ERRORS else IndexError))
     return got
@@ -68,6 +70,8 @@ def check_rows(op, dim, size, count):
     """Refuse on the host what no index can satisfy."""
     if size == 0 and count:
         kind = RuntimeError if op in _RUNTIME_ERRORS else IndexError
+        if op == "take":
+            raise kind("take(): tried to take from an empty tensor")
         raise kind(f"{op}: " + (_RUNTIME_ERRORS.get(op) or _TEXTS.get(op) or f"index is out of bounds for dimension {dim} with size 0"))
 
 
