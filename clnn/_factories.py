@@ -231,8 +231,15 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
         >>> clnn.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
         (12, 1, 3)
     """
-    if sorted(physical_layout) != list(builtins.range(len(size))):
-        raise RuntimeError(f"Duplicate dim not allowed, or wrong number of dimensions: size={list(size)}, physical_layout={list(physical_layout)}")
+    if len(size) != len(physical_layout):
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+    for at, d in enumerate(physical_layout):
+        if not 0 <= d < len(size):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index {at}).  NB: negative dims not "
+                               "currently supported; file an issue if you want it.")
+        if d in physical_layout[:at]:
+            raise RuntimeError("Duplicate dim not allowed")
     t = creation.empty([size[d] for d in physical_layout], dtype=dtype, device=device)
     return creation._done(t.permute([list(physical_layout).index(d) for d in builtins.range(len(size))]), requires_grad)
 

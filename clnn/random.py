@@ -33,6 +33,8 @@ class Generator(rng.Stream):
 
     def __init__(self, device="cpu"):
         super().__init__(_FIRST)
+        if isinstance(device, str):
+            _device(device)                                          # raises for what is none
         self._device = device
 
     @property
@@ -65,12 +67,12 @@ class Generator(rng.Stream):
     def set_state(self, new_state):
         """Return to a state that ``get_state`` gave, here or in PyTorch."""
         if not isinstance(new_state, Tensor):
-            raise TypeError(f"expected a ByteTensor, but got {type(new_state).__name__}")
+            raise TypeError(f"expected a torch.ByteTensor, but got {type(new_state).__name__}")
         if new_state.dtype is not dt.uint8:
-            raise TypeError("RNG state must be a ByteTensor")
+            raise TypeError("RNG state must be a torch.ByteTensor")
         raw = np.asarray(new_state.tolist(), np.uint8).tobytes()
         if len(raw) != PACKED:
-            raise RuntimeError(f"RNG state is wrong size: expected {PACKED} bytes, got {len(raw)}")
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {PACKED} but found the input RNG state size to be {len(raw)}")
         self.unpack(raw)
         return self
 

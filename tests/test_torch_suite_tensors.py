@@ -163,6 +163,36 @@ torch.einsum(3, x)
 x.take(T([6]))
 torch.empty(0).take(T([0]))
 x.put(T([9]), T([1.]))
+x.resize_as_(3)
+torch.empty(0).set_(k.storage())
+torch.empty(0).set_(k.untyped_storage(), 0, (3,)), torch.empty(0).set_(x.storage(), 2, (2,), (1,))
+torch.empty_permuted((2, 3), (0,))
+torch.empty_permuted((2, 3), (0, 5))
+torch.empty_permuted((2, 3), (0, 0))
+torch.FloatTensor('a')
+torch.FloatTensor(torch.FloatStorage([1., 2.])), torch.LongTensor(k.storage())[0]
+T([1., 2.]).storage()[5]
+T([1., 2.]).storage()['a']
+T([1., 2.]).storage()[-1], T([1., 2.]).untyped_storage()[3]
+torch.FloatStorage.from_buffer(b'\x00\x00\x80?', 'little').tolist(), torch.ShortStorage.from_buffer(b'\x01\x02', 'big').tolist()
+p.apply_(lambda v: v)
+torch.ones(2).map_(T([2, 3]), lambda a, b: a * b)
+torch.ones(2, 3).map_(p, lambda a, b: a)
+T(1.).size(0)
+T(1.).stride(0)
+x.stride(5)
+x.stride(-1), x.stride(1), x.size(-2)
+x.expand(2, 2, 3).dim_order(ambiguity_check=True)
+torch.iinfo(torch.float32)
+torch.finfo(torch.int32)
+torch.iinfo(torch.bool)
+torch.layout()
+torch.memory_format('contiguous')
+torch.Generator('zz').device
+torch.Generator().set_state(3)
+torch.Generator().set_state(torch.ones(3).byte())
+torch.set_rng_state(torch.ones(3))
+torch.set_flush_denormal('a')
 """.strip().splitlines()
 
 

@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from . import dtype as dt
+from .config import config
 
 
 class _Info:
@@ -15,8 +16,10 @@ class _Info:
 
     def __init__(self, type=None):
         row = (dt.as_dtype(type) or dt._default_float).to_real()
+        if row is dt.bool_:
+            raise TypeError(f"{row} is not supported by {config.spoken}.{self.__class__.__name__}")
         if row.category != self._category:
-            raise TypeError(self._wrong.format(row))
+            raise TypeError(self._wrong.format(config.spoken) + f" (got {row})")
         self.bits, self.dtype = row.itemsize * 8, row.name
         self._fill(row)
 
@@ -39,7 +42,7 @@ class finfo(_Info):
         65504.0
     """
 
-    _category, _wrong = dt.FLOAT, "finfo() requires a floating point input type. Use iinfo to handle '{}'"
+    _category, _wrong = dt.FLOAT, "{0}.finfo() requires a floating point input type. Use {0}.iinfo to handle '{0}.finfo'"
     _shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny", "dtype")
 
     def _fill(self, row):
@@ -56,7 +59,7 @@ class iinfo(_Info):
         127
     """
 
-    _category, _wrong = dt.INT, "iinfo() requires an integer input type. Use finfo to handle '{}'"
+    _category, _wrong = dt.INT, "{0}.iinfo() requires an integer input type. Use {0}.finfo to handle '{0}.iinfo'"
     _shown = ("min", "max", "dtype")
 
     def _fill(self, row):

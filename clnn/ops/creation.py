@@ -558,6 +558,10 @@ def legacy_new(args, row, device):
             kind = type(args[0])
             raise TypeError(f"new(): data must be a sequence (got {f'{kind.__module__}.'.removeprefix('builtins.')}{kind.__name__})")
         args = (operator.index(args[0]),)                                   # NumPy's integers are sizes as well
+    if len(args) == 1 and isinstance(args[0], (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
+    if len(args) == 1 and hasattr(args[0], "_held"):                        # a storage
+        return empty(0, dtype=row, device=args[0].device).set_(args[0])
     device = holding(device)
     if len(args) == 1 and isinstance(args[0], (list, tuple, range, np.ndarray)) and not isinstance(args[0], Size):
         return tensor(np.asarray(nested(args[0])), dtype=row, device=device)
