@@ -88,7 +88,13 @@ def is_floating_point(input):
         >>> clnn.is_floating_point(clnn.ones(2))
         True
     """
-    return input.dtype.is_floating_point
+    return _asked_tensor("is_floating_point", input).dtype.is_floating_point
+
+
+def _asked_tensor(name, input):
+    if not isinstance(input, Tensor) and not hasattr(input, "dtype"):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    return input
 
 
 def is_complex(input):
@@ -98,7 +104,7 @@ def is_complex(input):
         >>> clnn.is_complex(clnn.ones(2))
         False
     """
-    return input.dtype.is_complex
+    return _asked_tensor("is_complex", input).dtype.is_complex
 
 
 def is_nonzero(input):

@@ -193,6 +193,20 @@ torch.Generator().set_state(3)
 torch.Generator().set_state(torch.ones(3).byte())
 torch.set_rng_state(torch.ones(3))
 torch.set_flush_denormal('a')
+torch.kl_div(x, x), torch.kl_div(x, x, 1), torch.kl_div(x, x, reduction=2, log_target=True), torch.hinge_embedding_loss(x, x), torch.hinge_embedding_loss(x, x, 0.5, 1)
+torch.margin_ranking_loss(x, x, x, 0.5, 2), torch.cosine_embedding_loss(x, x, T([1, 1])), torch.cosine_embedding_loss(input1=x, input2=x, target=T([1, 1]), reduction=1)
+torch.binary_cross_entropy_with_logits(x, x, None, None, 1), torch.triplet_margin_loss(x, -x, x, margin=2.)
+torch.triplet_margin_loss(x, x, x, 0.5, 2., 1e-6, False, 1)
+L = torch.ctc_loss; t = torch.zeros(4, 1, 3), T([[1, 2]]), T([4]), T([2]); L(*t), L(*t, 0, 1)
+torch.poisson_nll_loss(x, x, True, False, 1e-8, 1)
+torch.multinomial(z, 1), torch.multinomial(z, 5, True).shape
+torch.corrcoef(torch.ones(2, 2, 2))
+torch.renorm(x, 1j, 0, 1)
+torch.cdist(x.expand(2, 2, 3), x.expand(3, 2, 3))
+torch.cosine_similarity(k, k)
+torch.is_complex(3)
+torch.max(x, 0).n_sequence_fields, type(torch.max(x, 0))((1, 2)).values
+torch.return_types.max((1,))
 """.strip().splitlines()
 
 

@@ -380,17 +380,17 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    weights = input.detach()
-    weights = weights if weights.dtype.needs_fp64 else weights.float()
+    if not input._numel:                                # no rows
+        return input.new_zeros((*input.shape[:-1], num_samples), dtype=dt.int64)
+    weights = input.detach() if input.dtype.needs_fp64 else input.detach().float()
     if weights._numel > _FEW:
         fault = int(~((weights >= 0) & (weights < math.inf)).all() + 2 * (weights.sum(-1) <= 0).any())
     else:                                               # few are sooner read than looked through
         array = read(weights)
         fault = int(not (array.min() >= 0 and array.max() < math.inf)) + 2 * int((array.sum(-1) <= 0).any())
-    if fault & 1:
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if fault:
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0" if fault & 1 else
+                           "invalid multinomial distribution (sum of probabilities <= 0)")
     if weights._numel <= _FEW and weights._numel // weights.shape[-1] * num_samples <= _FEW and foreign.fresh is None:
         return from_array(_picked(array, num_samples, replacement, generator, weights._storage.device), weights._storage.device)
     if replacement and num_samples > 1:
