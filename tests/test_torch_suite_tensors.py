@@ -207,6 +207,12 @@ torch.cosine_similarity(k, k)
 torch.is_complex(3)
 torch.max(x, 0).n_sequence_fields, type(torch.max(x, 0))((1, 2)).values
 torch.return_types.max((1,))
+torch.unique(torch.empty(0, 2, 0), dim=0)
+torch.unique_consecutive(torch.empty(0, 0), dim=0)
+torch.unique(torch.empty(5, 0), dim=1, return_inverse=True)
+torch.nonzero(x, out=torch.empty([]))
+torch.nonzero(x, as_tuple=True, out=torch.empty(0).long())
+torch.set_printoptions(edgeitems=0, threshold=1); t = repr(torch.arange(30.)), repr(torch.ones(2).half()); torch.set_printoptions(profile='default'); t
 """.strip().splitlines()
 
 

@@ -284,6 +284,8 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
         if target is None:
             own_results(r, (*args, *kwargs.values()))
             return r
+        if r.__class__ is tuple and isinstance(target, Tensor):
+            raise RuntimeError(f"{op.name} does not support the out kwarg when as_tuple is True")
         takes_out(op, args, kwargs)
         if exact:
             same_dtype(op, target, r, (*args, *kwargs.values()))

@@ -92,6 +92,7 @@ _ALONG = frozenset("sum prod median nanmedian".split())           # those that t
 _WORDS = {"Found dtype {out} but expected {own}": "abs ceil clamp clamp_min clamp_max conj_physical fix floor frac neg round sgn sign trunc",
           "{op} does not support non-boolean outputs.": "isneginf isposinf signbit",
           "{op} only supports bool tensor for result, got: {out}": "all any",
+          "{op}: Expected out tensor to have scalar type {own} but got scalar type{out}": "nonzero",
           "{op}(): self and result must have the same scalar type": "index_select masked_select",
           "{op}: dtype of out: {out} should be same as input: {own}": "nan_to_num",
           "{op} is not yet implemented for tensors with different dtypes.": "heaviside",

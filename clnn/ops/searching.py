@@ -297,6 +297,8 @@ def _unique_rows(input, dim, ordered, return_inverse, return_counts):
     n, device = moved.shape[0], moved._storage.device
     if moved._numel == 0 and n > 0:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    if list(moved.shape).count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
     rows = moved.reshape(n, -1) if n else moved
     order = None
     if ordered and n:
