@@ -213,6 +213,8 @@ torch.unique(torch.empty(5, 0), dim=1, return_inverse=True)
 torch.nonzero(x, out=torch.empty([]))
 torch.nonzero(x, as_tuple=True, out=torch.empty(0).long())
 torch.set_printoptions(edgeitems=0, threshold=1); t = repr(torch.arange(30.)), repr(torch.ones(2).half()); torch.set_printoptions(profile='default'); t
+t = torch.empty_strided((4, 3, 2), (10, 1, 1)).permute(0, 2, 1); torch.zeros_like(t).stride(), torch.rand_like(t).stride(), t.flip(0).stride(), torch.exp(t).stride()
+t = torch.ones(4, 3, 2)[:, :, ::2].permute(2, 0, 1); torch.empty_like(t).stride(), torch.full_like(t, 2.).stride(), t.sort(0).values.stride(), t.clone().stride()
 """.strip().splitlines()
 
 
