@@ -215,6 +215,13 @@ torch.nonzero(x, as_tuple=True, out=torch.empty(0).long())
 torch.set_printoptions(edgeitems=0, threshold=1); t = repr(torch.arange(30.)), repr(torch.ones(2).half()); torch.set_printoptions(profile='default'); t
 t = torch.empty_strided((4, 3, 2), (10, 1, 1)).permute(0, 2, 1); torch.zeros_like(t).stride(), torch.rand_like(t).stride(), t.flip(0).stride(), torch.exp(t).stride()
 t = torch.ones(4, 3, 2)[:, :, ::2].permute(2, 0, 1); torch.empty_like(t).stride(), torch.full_like(t, 2.).stride(), t.sort(0).values.stride(), t.clone().stride()
+warned(lambda: torch.zeros(3, out=torch.ones(2))), warned(lambda: torch.linspace(0, 1, 3, out=torch.ones(2))), warned(lambda: torch.arange(3, out=torch.zeros(2)))
+torch.linalg.pinv(torch.eye(2), out=torch.empty(0)), torch.linalg.tensorinv(torch.empty(0, 0, 1, 2, 3, 0), 2).shape
+torch.linalg.tensorsolve(torch.empty(0, 0, 1, 2, 3, 0), torch.empty(0, 0)).shape, torch.linalg.tensorsolve(torch.eye(6).reshape(2, 3, 6), x)
+torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), 2, out=torch.empty(0).int())
+torch.linalg.eig(torch.eye(2), out=(torch.empty(0), torch.empty(0)))
+torch.linalg.householder_product(torch.eye(2), torch.ones(2), out=torch.empty(0).int())
+torch.geqrf(torch.eye(2), out=(torch.empty(0).int(), torch.empty(0).int()))
 """.strip().splitlines()
 
 

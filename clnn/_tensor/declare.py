@@ -25,7 +25,7 @@ from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_leaf, refuse_overlap, set_out, within
 from .override import answers, late, method_of
-from .refusals import BROADCAST, EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype, takes_out, widened
+from .refusals import BROADCAST, EXACT, MOVED, declared, guarded, in_old_order, of_tensors, castable, same_dtype, takes_out, widened
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
 from .seen import note, recalled
@@ -287,6 +287,7 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
         if r.__class__ is tuple and isinstance(target, Tensor):
             raise RuntimeError(f"{op.name} does not support the out kwarg when as_tuple is True")
         takes_out(op, args, kwargs)
+        castable(op, target, r)
         if exact:
             same_dtype(op, target, r, (*args, *kwargs.values()))
             if op.name in MOVED:

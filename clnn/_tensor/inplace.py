@@ -475,8 +475,9 @@ def within(out, result, inputs) -> None:
         raise RuntimeError(f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(result.shape)}")
 
 
-def set_out(out, result, inputs=()):
-    """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, never tracked. ``inputs``: what it was computed from."""
+def set_out(out, result, inputs=(), quiet=False):
+    """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, with a warning unless ``quiet``, never tracked. ``inputs``: what
+    it was computed from."""
     if out is None:
         return result
     if isinstance(out, (tuple, list)):
@@ -500,7 +501,7 @@ def set_out(out, result, inputs=()):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if out.shape != result.shape:
-        if out._numel:
+        if out._numel and not quiet:
             warn(f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the required output shape "
                  f"{list(result.shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
                  "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")

@@ -373,7 +373,7 @@ def tensorinv(A, ind=2):
     if math.prod(rows) != math.prod(columns):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
                            f"but got {math.prod(columns)} != {math.prod(rows)}")
-    return inv(A.reshape(math.prod(rows), -1)).reshape(columns + rows)
+    return inv(A.reshape(math.prod(rows), math.prod(columns))).reshape(columns + rows)
 
 
 @composite("linalg_tensorsolve", method=False, complex=True, dtypes=_REAL, gradcheck=False,
@@ -389,7 +389,7 @@ def tensorsolve(input, other, dims=None):
     if math.prod(unknown) != math.prod(A.shape[:len(B.shape)]):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
                            f"but got {math.prod(unknown)} != {math.prod(A.shape[:len(B.shape)])}")
-    return solve(A.reshape(-1, math.prod(unknown)), B.reshape(-1)).reshape(unknown)
+    return solve(A.reshape(math.prod(unknown), math.prod(unknown)), B.reshape(-1)).reshape(unknown)
 
 
 @composite("linalg_vander", repeat="ready small", complex=True, method=False, samples=lambda: [((np.linspace(-1, 2, 4),), {}), ((np.ones((2, 3)) * 0.5, 5), {})])
