@@ -88,13 +88,10 @@ def is_floating_point(input):
         >>> clnn.is_floating_point(clnn.ones(2))
         True
     """
-    return _asked_tensor("is_floating_point", input).dtype.is_floating_point
-
-
-def _asked_tensor(name, input):
-    if not isinstance(input, Tensor) and not hasattr(input, "dtype"):
-        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-    return input
+    try:
+        return input.dtype.is_floating_point
+    except AttributeError:
+        raise TypeError(f"is_floating_point(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}") from None
 
 
 def is_complex(input):
@@ -104,7 +101,10 @@ def is_complex(input):
         >>> clnn.is_complex(clnn.ones(2))
         False
     """
-    return _asked_tensor("is_complex", input).dtype.is_complex
+    try:
+        return input.dtype.is_complex
+    except AttributeError:
+        raise TypeError(f"is_complex(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}") from None
 
 
 def is_nonzero(input):
