@@ -222,6 +222,11 @@ torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), 2, out=torch.empty(0).int(
 torch.linalg.eig(torch.eye(2), out=(torch.empty(0), torch.empty(0)))
 torch.linalg.householder_product(torch.eye(2), torch.ones(2), out=torch.empty(0).int())
 torch.geqrf(torch.eye(2), out=(torch.empty(0).int(), torch.empty(0).int()))
+torch.ones(2).bool().random_(0, 3)
+torch.ones(2).byte().random_(-1, 3)
+torch.ones(2).half().random_(0, 100000)
+torch.ones(2).byte().random_(0)
+torch.ones(2).long().index_add_(0, T([0]), T([3]), alpha=1.5), torch.ones(2).index_add_(0, T([0]), T([3.]), alpha=2)
 """.strip().splitlines()
 
 

@@ -82,6 +82,12 @@ def within(row, name, bound):
         raise RuntimeError(f"{name} is out of bounds for {dt.IN_C.get(row.name, row.name)}")
 
 
+def reached(row, low, high):
+    """Raise where numbers of dtype ``row`` do not reach both ends of ``[low, high)``."""
+    within(row, "from", low)
+    within(row, "to - 1", high - 1)
+
+
 def whole_to(row):
     """Up to here floats of dtype ``row`` hold all whole numbers."""
     return round(2 / finfo(row).eps)

@@ -20,7 +20,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.splice import counted, drawn
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
-from ..core.limits import ends, whole_to, within
+from ..core.limits import ends, reached, whole_to, within
 from ..core import rng, symbols, twister
 from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
@@ -187,8 +187,7 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
     if row.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    within(row, "from", low)
-    within(row, "to - 1", high - 1)
+    reached(row, low, high)
     return _done(_integers(shape, low, high, row, resolve(device), generator), requires_grad)
 
 
@@ -581,12 +580,13 @@ def _cauchy_(shape, row, device, generator, median=0.0, sigma=1.0):
 def _random_(shape, row, device, generator, from_=None, to=None, **kw):
     """Overwrite with whole numbers from [from, to); by default all that the dtype holds exactly."""
     from_ = kw.pop("from", from_)
-    if to is None:
-        if from_ is not None:
-            return _integers(shape, 0, from_, row, device, generator)
+    if to is None and from_ is None:
         to = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
         return _integers(shape, 0, to, row, device, generator, row.itemsize == 8)
-    return _integers(shape, from_ or 0, to, row, device, generator)
+    low, high = (0, from_) if to is None else (from_ or 0, to)
+    if low < high:
+        reached(row, low, high)
+    return _integers(shape, low, high, row, device, generator)
 
 
 def bernoulli_(self, p=0.5, *, generator=None):

@@ -355,6 +355,7 @@ def _rows_in_place(self, name, dim, index, source, op):
 
 def _index_add_(self, dim, index, source, *, alpha=1):
     """In-place form of :func:`clnn.index_add`: touches only the rows that are named."""
+    alpha = int(alpha) if self.dtype.category == dt.INT and not isinstance(alpha, Tensor) else alpha
     return _rows_in_place(self, "index_add", dim, index, source if alpha == 1 else source * alpha, "add")
 
 
