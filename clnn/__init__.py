@@ -32,7 +32,7 @@ from . import ops as _ops  # noqa: F401
 from . import _absent, _alias, _factories, _function_forms, _misc  # noqa: F401
 from ._function_forms import celu_, relu_, rrelu_, selu_, threshold_  # noqa: F401
 from ._typed import types_of as _types_of
-from .ops.creation import (arange, as_tensor, asarray, empty, empty_like, eye, full, full_like, linspace, logspace,  # noqa: F401
+from .ops.creation import (arange, as_tensor, empty, empty_like, eye, full, full_like, linspace, logspace,  # noqa: F401
                            ones, ones_like, scalar_tensor, tensor, zeros, zeros_like)
 from .ops.extras import empty_strided  # noqa: F401
 from .ops.random import normal, rand, rand_like, randint, randint_like, randn, randn_like, randperm  # noqa: F401
@@ -85,7 +85,10 @@ def is_floating_point(input):
         >>> clnn.is_floating_point(clnn.ones(2))
         True
     """
-    return input.dtype.is_floating_point
+    try:
+        return input.dtype.is_floating_point
+    except AttributeError:
+        raise TypeError(f"is_floating_point(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}") from None
 
 
 def is_complex(input):
@@ -95,7 +98,10 @@ def is_complex(input):
         >>> clnn.is_complex(clnn.ones(2))
         False
     """
-    return input.dtype.is_complex
+    try:
+        return input.dtype.is_complex
+    except AttributeError:
+        raise TypeError(f"is_complex(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}") from None
 
 
 def is_nonzero(input):
@@ -155,15 +161,18 @@ def broadcast_shapes(*shapes):
         clnn.Size([2, 3])
     """
     from .core.shape import broadcast_shapes as common
+    from .core.shape import misfit, not_negative
     for s in shapes:
         if isinstance(s, str):
             raise TypeError("'<' not supported between instances of 'str' and 'int'")
         if not isinstance(s, (tuple, list, _numbers.Integral)):
             raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
+    given = [tuple(s) if isinstance(s, (tuple, list)) else (s,) for s in shapes]
+    not_negative(given)
     try:
-        return Size(common(*(tuple(s) if isinstance(s, (tuple, list)) else (s,) for s in shapes)))
+        return Size(common(*given))
     except ValueError:
-        raise RuntimeError(f"Shape mismatch: objects cannot be broadcast to a single shape: {shapes}") from None
+        raise RuntimeError(misfit(given)) from None
 
 
 def memory_stats(device=None):

@@ -1,6 +1,7 @@
 """Factories of the top-level namespace that are no operators: from buffers, windows, powers; and functions that read several dimensions on the host."""
 from __future__ import annotations
 
+import array
 import builtins
 import functools
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from ._tensor import foreign
 from ._tensor.device import holding, resolve
+from ._tensor.inplace import type_name
 from ._tensor.interop import from_array, over, read
 from ._tensor.repeat import repeated_composite
 from ._tensor.return_types import named
@@ -16,7 +18,7 @@ from .core import dtype as dt
 from .core.shape import whole, wrap_dim
 from .core.warn import warn
 from .graph.op import REGISTRY
-from .ops import arithmetic, creation, searching
+from .ops import arithmetic, creation, histograms, joining
 
 
 def _repeated(fn):
@@ -52,11 +54,44 @@ def frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False):
         >>> clnn.frombuffer(bytearray([1, 2, 3]), dtype=clnn.uint8)
         tensor([1, 2, 3], dtype=clnn.uint8)
     """
-    if not len(buffer) or not count:
-        raise ValueError(f"both buffer length ({len(buffer)}) and count ({count}) must not be 0")
-    array, device = np.frombuffer(buffer, dtype.np, count, offset), holding(None)
-    t = over(array, device)
-    return creation._done(from_array(array, device) if t is None else t, requires_grad)
+    try:
+        length, size = memoryview(buffer).nbytes, dtype.itemsize
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    if not length or not count:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if not 0 <= offset < length:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1")
+    if count < 0 and (length - offset) % size:
+        raise ValueError(f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})")
+    if offset + count * size > length:
+        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than actual buffer length "
+                         f"({length} bytes)")
+    values, device = np.frombuffer(buffer, dtype.np, count, offset), holding(None)
+    t = over(values, device)
+    return creation._done(from_array(values, device) if t is None else t, requires_grad)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
+    """``obj`` as a tensor: a tensor of the right dtype and device as it is, an array of the dtype or a Python buffer with its memory (unless ``copy``),
+    anything else copied.
+
+    Example:
+        >>> clnn.asarray([1, 2], dtype=clnn.float32)
+        tensor([1., 2.])
+    """
+    buffer = isinstance(obj, (bytes, bytearray, memoryview, array.array))
+    t = frombuffer(obj, dtype=dtype or dt._default_float).to(device=device) if buffer else creation.as_tensor(obj, dtype, device)
+    alias = t is obj or isinstance(obj, np.ndarray) and (t._storage.mirrored or bool(t._storage.pinned)) or buffer
+    if alias and copy:
+        t = t.clone()
+    elif not alias and copy is False:
+        if isinstance(obj, Tensor) and t.dtype is not obj.dtype:
+            raise ValueError(f"can't alias tensor with dtype '{type_name(obj.dtype)}' into dtype '{type_name(t.dtype)}'.")
+        raise ValueError("can't alias arbitrary sequence into a tensor.")
+    if requires_grad is None or requires_grad and t._rg:
+        return t
+    return creation._done(t.detach(), requires_grad)
 
 
 def _window(name, fn, doc, shown):
@@ -108,8 +143,10 @@ def vander(x, N=None, increasing=False):
     if len(x.shape) != 1:
         raise RuntimeError("x must be a one-dimensional tensor.")
     n = x.shape[-1] if N is None else whole(N)
-    powers = creation.arange(n, device=x.device) if increasing else creation.arange(n - 1, -1, -1, device=x.device)
-    return x.unsqueeze(-1) ** powers
+    if n < 0:
+        raise RuntimeError("N must be non-negative.")
+    powers = joining.cat([x.new_ones((x.shape[0], 1)), x.unsqueeze(-1).expand(-1, n)], 1)[:, :n].cumprod(1)
+    return powers if increasing else powers.flip(1)
 
 
 @_repeated
@@ -194,8 +231,15 @@ def empty_permuted(size, physical_layout, *, dtype=None, layout=None, device=Non
         >>> clnn.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
         (12, 1, 3)
     """
-    if sorted(physical_layout) != list(builtins.range(len(size))):
-        raise RuntimeError(f"Duplicate dim not allowed, or wrong number of dimensions: size={list(size)}, physical_layout={list(physical_layout)}")
+    if len(size) != len(physical_layout):
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {len(size)} is not equal to len(physical_layout) = {len(physical_layout)}")
+    for at, d in enumerate(physical_layout):
+        if not 0 <= d < len(size):
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {len(size) - 1}, but got {d} at index {at}).  NB: negative dims not "
+                               "currently supported; file an issue if you want it.")
+        if d in physical_layout[:at]:
+            raise RuntimeError("Duplicate dim not allowed")
     t = creation.empty([size[d] for d in physical_layout], dtype=dtype, device=device)
     return creation._done(t.permute([list(physical_layout).index(d) for d in builtins.range(len(size))]), requires_grad)
 
@@ -214,6 +258,11 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa
         tensor([[0., 1.],
                 [1., 1.]])
     """
+    if len(input.shape) < 2:
+        raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
+    if range is not None and len(range) != 2 * input.shape[-1]:
+        raise RuntimeError(f"torch.histogramdd: for a {input.shape[-1]}-dimensional histogram range should have {2 * input.shape[-1]} elements, but got "
+                           f"{len(range)}")
     if not isinstance(bins, int) and len(bins) != input.shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
     points = np.asarray(read(input.detach())).reshape(-1, input.shape[-1])
@@ -221,7 +270,7 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):  # noqa
     limits = None if range is None else np.reshape(range, (-1, 2))
     if isinstance(bins, int) or not any([isinstance(b, Tensor) for b in bins]):
         for dim, ends in enumerate(limits if limits is not None else zip(points.min(0), points.max(0)) if len(points) else ()):
-            searching.bin_range(ends, dim)
+            histograms.bin_range(ends, dim)
     with np.errstate(all="ignore"):
         counts, ends = np.histogramdd(points, edges, limits, weights=None if weight is None else read(weight.detach()).reshape(-1), density=density)
     device = input._storage.device

@@ -199,3 +199,25 @@ def cond(pred, true_fn, false_fn, operands=()):
         from .fx import _branches
         return _branches.record(local.modes[-1], pred, true_fn, false_fn, operands)
     return (true_fn if pred else false_fn)(*operands)
+
+
+# The parameters of PyTorch's native losses: their ``reduction`` is a number, 0 (none), 1 (mean) or 2 (sum), and 0 where it is left out.
+_LOSSES = dict(kl_div="input target reduction log_target", hinge_embedding_loss="input target margin reduction",
+               binary_cross_entropy_with_logits="input target weight pos_weight reduction", margin_ranking_loss="input1 input2 target margin reduction",
+               cosine_embedding_loss="input1 input2 target margin reduction", triplet_margin_loss="anchor positive negative margin p eps swap reduction",
+               ctc_loss="log_probs targets input_lengths target_lengths blank reduction zero_infinity", poisson_nll_loss="input target log_input full eps reduction")
+
+
+def _native_loss(name, order):
+    def loss(*args, reduction=0, **kwargs):
+        values = dict(zip(order, args), **kwargs)
+        reduction = values.pop("reduction", reduction)
+        values["reduction"] = reduction if isinstance(reduction, str) else ("none", "mean", "sum")[reduction]
+        from .nn import functional
+        return getattr(functional, name)(**values)
+    loss.__name__ = loss.__qualname__ = name
+    loss.__doc__ = f"What :func:`clnn.nn.functional.{name}` computes: ``({', '.join(order)})``, with a number for ``reduction``, 0 (none), 1 (mean) or 2 (sum)."
+    return loss
+
+
+globals().update({_name: _native_loss(_name, _order.split()) for _name, _order in _LOSSES.items()})

@@ -160,6 +160,8 @@ def get_deterministic_debug_mode():
 
 def set_flush_denormal(mode):
     """False: drivers decide how subnormal numbers are treated."""
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
     return False
 
 

@@ -33,6 +33,8 @@ class Generator(rng.Stream):
 
     def __init__(self, device="cpu"):
         super().__init__(_FIRST)
+        if isinstance(device, str):
+            _device(device)                                          # raises for what is none
         self._device = device
 
     @property

@@ -108,7 +108,11 @@ class UntypedStorage(StorageBase):
 
     def __getitem__(self, index):
         """An element, or a slice as a storage with a copy of it."""
+        if not isinstance(index, (slice, int)):
+            raise (RuntimeError if hasattr(self, "dtype") else TypeError)(f"can't index a {type(self)} with {type(index)}")
         if not isinstance(index, slice):
+            if not -self.size() <= index < self.size():
+                raise IndexError(f"index {index} out of range for storage of size {self.size()}")
             return self.tolist()[index]
         return type(self)(from_array(np.asarray(self)[index], resolve(self.device), self._row))
 
@@ -247,6 +251,11 @@ class _Kind(type):
 
     def __call__(cls, source=0):
         return TypedStorage(source, dtype=cls.dtype)
+
+    def from_buffer(cls, buffer, byte_order="native"):
+        """The elements in a Python buffer, as a copy; ``byte_order``: ``"native"``, ``"little"`` or ``"big"``."""
+        kind = cls.dtype.np.newbyteorder(dict(native="=", little="<", big=">")[byte_order]) if cls.dtype.itemsize > 1 else cls.dtype.np
+        return TypedStorage(from_array(np.frombuffer(buffer, kind), resolve("cpu"), cls.dtype))
 
     def __instancecheck__(cls, storage):
         return isinstance(storage, TypedStorage) and storage.dtype is cls.dtype

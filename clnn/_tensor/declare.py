@@ -25,7 +25,7 @@ from .foreign import NoStrides
 from .grad_mode import state
 from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_leaf, refuse_overlap, set_out, within
 from .override import answers, late, method_of
-from .refusals import BROADCAST, EXACT, MOVED, declared, guarded, in_old_order, of_tensors, same_dtype, takes_out, widened
+from .refusals import BROADCAST, EXACT, MOVED, declared, guarded, in_old_order, of_tensors, castable, same_dtype, takes_out, widened
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
 from .seen import note, recalled
@@ -288,7 +288,10 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
         if target is None:
             own_results(r, (*args, *kwargs.values()))
             return r
+        if r.__class__ is tuple and isinstance(target, Tensor):
+            raise RuntimeError(f"{op.name} does not support the out kwarg when as_tuple is True")
         takes_out(op, args, kwargs)
+        castable(op, target, r)
         if exact:
             same_dtype(op, target, r, (*args, *kwargs.values()))
             if op.name in MOVED:
@@ -319,12 +322,23 @@ def unlike(op, params, args, kwargs, exc):
 
 
 def no_tensor(called, params, args, kwargs, exc):
-    """Raise TypeError in PyTorch's words when the cause of the AttributeError ``exc`` is an argument that is no tensor."""
+    """Raise TypeError in PyTorch's words when the cause of the AttributeError ``exc`` is an argument, or an element of a list, that is no tensor."""
+    for at, name in enumerate(params[:len(args)]):
+        if name in ("tensors", "operands", "matrices") and (isinstance(args[at], (list, tuple)) or len(args) > at + 1):
+            for i, t in enumerate(args[at] if isinstance(args[at], (list, tuple)) else args[at:]):
+                if not isinstance(t, Tensor):
+                    raise TypeError(f"expected Tensor as element {i} in argument {at}, but got {kind_name(t)}") from None
     for at, (name, value) in enumerate([*zip(params, args), *kwargs.items()]):
         first = at == 0 and name in ("input", "A")
         if not isinstance(value, Tensor) and (first or exc.obj is value and isinstance(value, _NO_TENSORS)):
             raise TypeError(f"{called}(): argument '{name if name != 'A' else 'input'}' (position {at + 1}) must be Tensor, "
                             f"not {type(value).__name__}") from None
+
+
+def kind_name(value):
+    """What PyTorch calls the type of ``value``."""
+    kind = type(value)
+    return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 
 _NO_TENSORS = int, float, complex, str, list, tuple, dict, type(None)

@@ -218,6 +218,8 @@ def tensor_repr(t, tensor_contents=None) -> str:
     else:
         hidden |= {dt.int64, dt.bool_, dt.float_default().to_complex()}
         text = contents(t, len(prefix)) if tensor_contents is None else tensor_contents
+        if not OPTIONS.edgeitems:
+            suffixes.append(f"size={tuple(t.shape)}")
     if t.dtype not in hidden:
         suffixes.append(f"dtype={t.dtype}")
     text = _joined(prefix + (tensor_contents or text), suffixes + _history(t), len(prefix))

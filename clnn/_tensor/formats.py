@@ -54,16 +54,14 @@ def preserved(t):
     strides, shape = t._strides, t.shape
     if t._dense or len(shape) < 2 or not t._numel:
         return None
-    order = later.memory_order(t) if 0 in strides else by_stride(shape, strides)
-    if order is None:
-        return None
+    order = later.memory_order(t) or range(len(shape))           # that of elementwise results, also where steps are equal
     inner = contiguous_strides(tuple([shape[d] for d in order]))
     found = [0] * len(order)
     for i, d in enumerate(order):
         found[d] = inner[i]
     if all(n == 1 or a == b for n, a, b in zip(shape, found, strides)):
         return strides                                           # without gaps: as they are, also where a size of 1 makes them arbitrary
-    return None if is_contiguous(shape, tuple(found)) else tuple(found)
+    return None if tuple(found) == contiguous_strides(shape) else tuple(found)
 
 
 def like(t, format):

@@ -83,6 +83,8 @@ def _take(x, spec, shape):
 def take_int(i, size, dim):
     """A checked non-negative position."""
     if not -size <= i < size:
+        if not -1 << 63 <= i < 1 << 63:
+            raise ValueError("Overflow when unpacking long long")
         raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {size}")
     return i + size if i < 0 else i
 
@@ -204,7 +206,7 @@ def parse(x, index, view=True):
     items = [_as_item(i, x) for i in _parts(index)]
     tensors = [i for i in items if isinstance(i, Tensor)]
     mixed = len(tensors) > 1 or tensors and any(isinstance(i, int) for i in items)      # it must not move the dimensions that other tensors make
-    items = [int(i) if isinstance(i, Tensor) and (mixed and not i.shape and i.dtype is not dt.bool_ or view and _selects(i)) else i
+    items = [int(i) if isinstance(i, Tensor) and (mixed and not i.shape and i.dtype is not dt.bool_ or view and x.shape and _selects(i)) else i
              for i in items]
     spec, found, d = [], {}, 0
     for item in _expand_ellipsis(items, x):
@@ -263,6 +265,8 @@ def _plain(index, shape):
         if d == len(sizes):
             return None
         if kind is int:
+            if not -sizes[d] <= item < sizes[d] and sum([i is not None and i is not Ellipsis for i in index]) > len(sizes):
+                return None                                     # there are too many of them, which is said first
             spec.append(take_int(item, sizes[d], d))
         elif kind is slice:
             spec.append(take_slice(item, sizes[d]))
@@ -427,7 +431,7 @@ def getitem(x, index):
         return REGISTRY["_index_rows"].fn(x, index, x.shape, 0, 1, True, "index")
     base, indices = x, _only_tensors(x, index)
     if indices is None:
-        numbers = _read_numbers(index if index.__class__ is tuple else (index,))
+        numbers = _read_numbers(index if index.__class__ is tuple else (index,)) if x.shape else None
         if numbers is not None:
             return getitem(x, numbers)
         base, indices = _beside_numbers(x, index) or parse(x, index)

@@ -200,6 +200,9 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
             once = tuple([slice(0, 1) if s == 0 else slice(None) for s in strides])
             apply_inplace(target[once], result[once], name)
             return target
+        if name in _SOME:
+            _write_changed(target, result, name)
+            return target
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if state.grad and (target._rg or result._rg) and name not in _UNSEEN:
@@ -221,6 +224,20 @@ def apply_inplace(target: Tensor, result: Tensor, name: str, since: int | None =
         owner = target._ver or target._storage
         node.result = [r if r is None or type(r) is not tuple else (r[0], owner, owner.version) for r in node.result]
     return target
+
+
+_SOME = dict(masked_fill="mask] = scalar", index_fill="mask] = scalar", index_put="indices] = tensor")       # these may write some elements of expanded tensors
+
+
+def _write_changed(target, result, name):
+    """Write ``result`` into memory of which several elements of ``target`` are one: where they differ, what was changed counts."""
+    warn(f"Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This also applies to advanced "
+         f"indexing e.g. tensor[{_SOME[name]}")
+    for d, (size, stride) in enumerate(zip(target.shape, target._strides)):
+        if stride == 0 and size > 1:
+            changed = (result != target).to(dt.uint8).argmax(d, keepdim=True)
+            result, target = result.gather(d, changed), target.narrow(d, 0, 1)
+    apply_inplace(target, result, name)
 
 
 def draw_into(target, make, name) -> Tensor:
@@ -412,10 +429,6 @@ def _span(t):
     return t._offset * size, (t._offset + t._numel) * size
 
 
-def _steps(t):
-    return [s for n, s in zip(t.shape, t._strides) if n > 1]
-
-
 def refuse_overlap(target: Tensor, inputs, whole=False) -> None:
     """Raise when one of ``inputs`` shares a part of the memory of ``target``, which is written: the same region in the same order is no harm.
 
@@ -431,7 +444,7 @@ def refuse_overlap(target: Tensor, inputs, whole=False) -> None:
                 mine, theirs = _span(target), _span(t)
             except NoStrides:
                 continue
-            if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (whole or mine != theirs or _steps(t) != _steps(target)):
+            if mine and theirs and mine[0] < theirs[1] and theirs[0] < mine[1] and (whole or mine != theirs or t._strides != target._strides):
                 raise RuntimeError("unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
                                    "Please clone() the tensor before performing the operation.")
 
@@ -466,8 +479,9 @@ def within(out, result, inputs) -> None:
         raise RuntimeError(f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(result.shape)}")
 
 
-def set_out(out, result, inputs=()):
-    """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, never tracked. ``inputs``: what it was computed from."""
+def set_out(out, result, inputs=(), quiet=False):
+    """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, with a warning unless ``quiet``, never tracked. ``inputs``: what
+    it was computed from."""
     if out is None:
         return result
     if isinstance(out, (tuple, list)):
@@ -491,7 +505,7 @@ def set_out(out, result, inputs=()):
         raise RuntimeError("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
                            "Please clone() the tensor before performing the operation.")
     if out.shape != result.shape:
-        if out._numel:
+        if out._numel and not quiet:
             warn(f"An output with one or more elements was resized since it had shape {list(out.shape)}, which does not match the required output shape "
                  f"{list(result.shape)}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have zero "
                  "elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).")

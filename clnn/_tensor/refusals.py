@@ -32,7 +32,8 @@ for _rows, _names in _DTYPES:
         REFUSED[_name] = (*REFUSED.get(_name, ()), *_rows)
 
 # What PyTorch says of complex numbers and of bools, where it is no kernel that lacks the dtype but the operator that asks.
-_COMPLEX = {"{op}(): does not support complex input": "argmax argmin",
+_UNSUPPORTED = "Unsupported input type encountered for {op}(): {dtype}"
+_COMPLEX = {_UNSUPPORTED: "isin", "{op}(): does not support complex input": "argmax argmin",
             " Sort does not support complex dtypes on CPU": "argsort sort msort",
             " topk does not support complex dtypes on CPU": "topk",
             "cdist only supports floating-point dtypes, X1 got: {dtype}": "cdist",
@@ -46,7 +47,7 @@ _COMPLEX = {"{op}(): does not support complex input": "argmax argmin",
             "nansum on CPU does not support complex inputs": "nanmean nansum",
             "quantile() input tensor must be either float or double dtype": "nanquantile quantile",
             "pdist only supports floating-point dtypes": "pdist"}
-_BOOLS = {"cov(): bool dtype is not supported for input": "corrcoef cov",
+_BOOLS = {_UNSUPPORTED: "isin", "cov(): bool dtype is not supported for input": "corrcoef cov",
           "Bool inputs not supported for hardtanh": "hardtanh relu6",
           "Boolean inputs not supported for relu": "relu",
           "The `+` operator, on a bool tensor is not supported.": "positive",
@@ -81,7 +82,7 @@ NO_OUT = frozenset("""adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3
                       hinge_embedding_loss huber_loss imag index_fill index_put instance_norm interpolate isfinite isinf isnan isreal istft kl_div l1_loss
                       layer_norm leaky_relu linalg_matrix_exp linalg_vander linear_cross_entropy local_response_norm lp_pool1d lp_pool2d lp_pool3d
                       margin_ranking_loss masked_scatter matrix_exp max_pool1d max_pool2d max_pool3d mish moveaxis movedim mse_loss multi_margin_loss
-                      multilabel_margin_loss multilabel_soft_margin_loss native_channel_shuffle nll_loss one_hot pad pairwise_distance pdist pinverse
+                      multilabel_margin_loss multilabel_soft_margin_loss native_channel_shuffle nll_loss one_hot pad pairwise_distance pdist
                       pixel_shuffle pixel_unshuffle poisson_nll_loss positive prelu put ravel real relu relu6 repeat_interleave resolve_conj resolve_neg
                       rms_norm roll rot90 rrelu segment_reduce select_scatter selu silu smooth_l1_loss soft_margin_loss softmin softsign split_with_sizes stft
                       tanhshrink tile trace trapezoid trapz tril_indices triplet_margin_loss triplet_margin_with_distance_loss triu_indices unique
@@ -92,6 +93,7 @@ _ALONG = frozenset("sum prod median nanmedian".split())           # those that t
 _WORDS = {"Found dtype {out} but expected {own}": "abs ceil clamp clamp_min clamp_max conj_physical fix floor frac neg round sgn sign trunc",
           "{op} does not support non-boolean outputs.": "isneginf isposinf signbit",
           "{op} only supports bool tensor for result, got: {out}": "all any",
+          "{op}: Expected out tensor to have scalar type {own} but got scalar type{out}": "nonzero",
           "{op}(): self and result must have the same scalar type": "index_select masked_select",
           "{op}: dtype of out: {out} should be same as input: {own}": "nan_to_num",
           "{op} is not yet implemented for tensors with different dtypes.": "heaviside",
@@ -200,10 +202,27 @@ def same_dtype(op, out, result, given=()) -> None:
     if op.name.startswith("clamp") and any([isinstance(a, Tensor) and a is not out for a in given[1:]]):             # bounds that are tensors convert
         return
     for o, r in zip(out, result) if isinstance(out, (tuple, list)) else ((out, result),):
-        if isinstance(o, Tensor) and isinstance(r, Tensor) and o.dtype is not r.dtype:
+        if isinstance(o, Tensor) and isinstance(r, Tensor) and o.dtype is not r.dtype and not (o.dtype is dt.uint8 and op.name in ("all", "any")):
             if op.name in _WORDS:
                 raise RuntimeError(_WORDS[op.name].format(op=op.name, out=dt.SPOKEN[o.dtype.name], own=dt.SPOKEN[r.dtype.name]))
             raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(o.dtype)} instead ({op.name})")
+
+
+# Of the linear algebra: what PyTorch calls the function, and its result, where the target of ``out=`` cannot hold that.
+_CASTS = dict(linalg_tensorsolve="tensorsolve result", linalg_tensorinv="tensorinv result", linalg_eig="torch.linalg.eig eigenvalues",
+              linalg_eigvals="torch.linalg.eigvals eigenvalues", pinverse="linalg.pinv result", linalg_cond="linalg.cond result",
+              orgqr="torch.linalg.householder_product result", cholesky_solve="cholesky_solve result", cholesky_inverse="cholesky_inverse result",
+              geqrf="torch.geqrf a")
+
+
+def castable(op, out, result) -> None:
+    """Raise where a function of ``_CASTS`` gives numbers that its target has no dtype for."""
+    if op.name in _CASTS:
+        for o, r in zip(out, result) if isinstance(out, (tuple, list)) else ((out, result),):
+            if isinstance(o, Tensor) and r.dtype.category > o.dtype.category:
+                name, what = _CASTS[op.name].split()
+                raise RuntimeError(f"{name}: Expected {what} to be safely castable from {dt.SPOKEN[r.dtype.name]} dtype, but got {what} with dtype "
+                                   f"{dt.SPOKEN[o.dtype.name]}")
 
 
 def no_out(name) -> bool:

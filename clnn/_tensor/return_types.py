@@ -17,7 +17,7 @@ class _Named(tuple):
         if len(items) == 1 and len(cls._fields) != 1:
             items = tuple(items[0])
         if len(items) != len(cls._fields):
-            raise TypeError(f"clnn.return_types.{cls._name}() takes {len(cls._fields)} values, got {len(items)}")
+            raise TypeError(f"{config.spoken}.return_types.{cls._name}() takes a {len(cls._fields)}-sequence ({len(items)}-sequence given)")
         return tuple.__new__(cls, items)
 
     def __repr__(self):
@@ -45,7 +45,8 @@ def named(name: str, *fields: str):
     """
     cls = _made.get(name)
     if cls is None:
-        body = {"__doc__": f"What :func:`clnn.{name}` returns: ``({', '.join(fields)})``.", "__slots__": (), "_fields": fields, "_name": name, "n_fields": len(fields)}
+        body = {"__doc__": f"What :func:`clnn.{name}` returns: ``({', '.join(fields)})``.", "__slots__": (), "_fields": fields, "_name": name, "n_fields": len(fields),
+                "n_sequence_fields": len(fields), "n_unnamed_fields": 0}
         for i, field in enumerate(fields):
             body[field] = property(lambda self, i=i: self[i], doc=f"Item {i}.")
         cls = _made[name] = type(name, (_Named,), body)

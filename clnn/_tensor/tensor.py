@@ -114,7 +114,7 @@ class Tensor(Handle):
         return self.shape if dim is None else self.shape[dim if -len(self.shape) <= dim < len(self.shape) else _bad_dim(dim, self)]
 
     def stride(self, dim=None):
-        return tuple(self._strides) if dim is None else self._strides[dim]
+        return tuple(self._strides) if dim is None else self._strides[dim if -len(self.shape) <= dim < len(self.shape) else _bad_dim(dim, self)]
 
     def storage_offset(self):
         return self._offset
@@ -457,7 +457,10 @@ class Version:
 
 def _bad_dim(dim, t):
     from ..core.shape import wrap_dim
-    return wrap_dim(dim, len(t.shape))
+    dim = wrap_dim(dim, len(t.shape))
+    if not t.shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    return dim
 
 
 def make(storage, shape, dtype, numel) -> Tensor:

@@ -66,6 +66,14 @@ def complex_of(row) -> dtype:
     return complex128 if row.needs_fp64 else complex64
 
 
+def complex_row(name, asked) -> dtype:
+    """The dtype of what the factory ``name`` makes of complex numbers."""
+    row, own = as_dtype(asked), complex_of(_default_float)
+    if row is not None and not row.is_complex:
+        raise RuntimeError(f"torch.{name}(): inferred dtype {IN_C[own.name]} can't be safely cast to passed dtype {SPOKEN[row.name]}")
+    return row or own
+
+
 BOOL, INT, FLOAT, COMPLEX = 0, 1, 2, 3
 _LITERALS = {"float": ("0.0f", "1.0f"), "double": ("0.0", "1.0"), "float2": ("(float2)(0.0f)", "(float2)(1.0f, 0.0f)"),
              "double2": ("(double2)(0.0)", "(double2)(1.0, 0.0)")}
@@ -143,8 +151,8 @@ def from_numpy(np_dtype) -> dtype:
     key = np.dtype(np_dtype)
     row = _BY_NP.get(key) or _BY_NP.get(key.newbyteorder("="))
     if row is None:
-        raise TypeError(f"can't convert np.ndarray of type {key}. The only supported types are: "
-                        + ", ".join(d.name for d in ALL) + ".")
+        raise TypeError(f"can't convert np.ndarray of type numpy.{key.type.__name__}. The only supported types are: float64, float32, float16, complex64, "
+                        "complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.")
     return row
 
 

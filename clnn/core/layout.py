@@ -15,6 +15,11 @@ class _Name(str):
 
     __str__ = __repr__
 
+    def __new__(cls, name=""):
+        if not str(name).startswith("clnn."):                # those below, which are all
+            raise TypeError(f"cannot create '{config.spoken}.{cls.__name__}' instances")
+        return str.__new__(cls, name)
+
     def __reduce__(self):
         return named, (str.__str__(self),)
 

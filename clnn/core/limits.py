@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from . import dtype as dt
+from .config import config
 
 
 class _Info:
@@ -15,8 +16,10 @@ class _Info:
 
     def __init__(self, type=None):
         row = (dt.as_dtype(type) or dt._default_float).to_real()
+        if row is dt.bool_:
+            raise TypeError(f"{row} is not supported by {config.spoken}.{self.__class__.__name__}")
         if row.category != self._category:
-            raise TypeError(self._wrong.format(row))
+            raise TypeError(self._wrong.format(config.spoken) + f" (got {row})")
         self.bits, self.dtype = row.itemsize * 8, row.name
         self._fill(row)
 
@@ -39,7 +42,7 @@ class finfo(_Info):
         65504.0
     """
 
-    _category, _wrong = dt.FLOAT, "torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{}'"
+    _category, _wrong = dt.FLOAT, "{0}.finfo() requires a floating point input type. Use {0}.iinfo to handle '{0}.finfo'"
     _shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny", "dtype")
 
     def _fill(self, row):
@@ -56,12 +59,38 @@ class iinfo(_Info):
         127
     """
 
-    _category, _wrong = dt.INT, "torch.iinfo() requires an integer input type. Use torch.finfo to handle '{}'"
+    _category, _wrong = dt.INT, "{0}.iinfo() requires an integer input type. Use {0}.finfo to handle '{0}.iinfo'"
     _shown = ("min", "max", "dtype")
 
     def _fill(self, row):
         i = np.iinfo(row.np)
         self.max, self.min = int(i.max), int(i.min)
+
+
+@functools.cache
+def ends(row):
+    """The smallest and the largest number of dtype ``row``."""
+    if row is dt.bool_:
+        return 0, 1
+    limits = iinfo(row) if row.category == dt.INT else finfo(row)
+    return limits.min, limits.max
+
+
+def within(row, name, bound):
+    """Raise where numbers of dtype ``row`` do not reach the ``bound`` of a range that ``name`` names."""
+    if not ends(row)[0] <= bound <= ends(row)[1]:
+        raise RuntimeError(f"{name} is out of bounds for {dt.IN_C.get(row.name, row.name)}")
+
+
+def reached(row, low, high):
+    """Raise where numbers of dtype ``row`` do not reach both ends of ``[low, high)``."""
+    within(row, "from", low)
+    within(row, "to - 1", high - 1)
+
+
+def whole_to(row):
+    """Up to here floats of dtype ``row`` hold all whole numbers."""
+    return round(2 / finfo(row).eps)
 
 
 def check_fits(value, row):

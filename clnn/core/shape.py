@@ -112,6 +112,25 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
     return tuple(out)
 
 
+def not_negative(shapes) -> None:
+    """Raise where a size in ``shapes`` is negative."""
+    if any(n < 0 for shape in shapes for n in shape):
+        raise ValueError("Attempting to broadcast a dimension with negative length!")
+
+
+def misfit(shapes):
+    """The words for the first of ``shapes`` that does not go with those before it."""
+    common = [1] * max(map(len, shapes))
+    for at, shape in enumerate(shapes):
+        for d in range(-1, -1 - len(shape), -1):
+            if shape[d] == 1 or common[d] == shape[d]:
+                continue
+            if common[d] != 1:
+                return (f"Attempting to broadcast a dimension of length {shape[d]} at {d}! Mismatching argument at index {at} had {shape}; "
+                        f"but expected shape should be broadcastable to {common}")
+            common[d] = shape[d]
+
+
 @memo(65536)
 def broadcast_strides(shape: tuple, strides: tuple, to: tuple) -> tuple:
     """Strides of a view of ``shape`` expanded to ``to`` (repeated dimensions get stride 0)."""
@@ -156,7 +175,7 @@ def infer_size(shape, numel: int) -> tuple:
                 raise RuntimeError("only one dimension can be inferred")
             hole = i
         elif size < 0:
-            raise RuntimeError(f"invalid shape dimension {size}")
+            raise RuntimeError(f"invalid shape dimension {size} at index {i} of shape {list(shape)}")
         else:
             known *= size
     if hole is None:

@@ -4,7 +4,7 @@ from . import arithmetic, selection, functions, creation, views, moves, reductio
 from . import activation, softmax, loss, criteria, ctc, distance, pooling, normalization, attention  # noqa: F401
 from . import complexes  # noqa: F401
 from . import extremes, linalg, norms, matrix_norms, products, random, dropout, scans  # noqa: F401
-from . import indexing, scattering, joining, splitting, rearrange, padding, triangular, searching, sorting, embedding  # noqa: F401,I001
+from . import indexing, scattering, joining, splitting, rearrange, padding, triangular, searching, histograms, sorting, embedding  # noqa: F401,I001
 from . import recurrent, segments  # noqa: F401
 from . import extras, resample, grid, fold, layers, multihead, gamma, bessel, polynomials, factorisations, symmetric, statistics  # noqa: F401
 from . import fourier, spectral, layouts, fake_quantize  # noqa: F401

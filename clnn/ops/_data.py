@@ -30,6 +30,8 @@ def nested(data):
     """A NumPy array from nested lists that may hold tensors, each of which is one number; PyTorch's dtypes for Python numbers."""
     if isinstance(data, Tensor):
         if data.numel() != 1:
+            if not data.dtype.differentiable:
+                raise TypeError("only integer tensors of a single element can be converted to an index")
             raise ValueError("only one element tensors can be converted to Python scalars")
         return read(data.detach()).reshape(())
     if data.__class__ is list or data.__class__ is tuple:

@@ -12,6 +12,7 @@ from ..core import dtype as dt
 from ..core import native
 from ..core.layout import strided
 from ..core.shape import flag
+from ..core.warn import warn
 
 
 def _done(t, requires_grad):
@@ -78,4 +79,7 @@ def _into(out, fn, args, kwargs, by_size):
     made = fn(*args, **{"device": out.device, **kwargs, "dtype": out.dtype})
     if not by_size and len(made.shape) == 1 and made._numel == out._numel:
         made = made.reshape(out.shape)                          # as many numbers fill a tensor of any shape
-    return _done(set_out(out, made), wanted)
+    if fn.__name__ == "arange" and out._numel not in (0, made._numel):
+        warn(f"The number of elements in the out tensor of shape {list(out.shape)} is {out._numel} which does not match the computed number of elements "
+             f"{made._numel}. Note that this may occur as a result of rounding error. The out tensor will be resized to a tensor of shape ({made._numel},).")
+    return _done(set_out(out, made, quiet=True), wanted)

@@ -29,7 +29,8 @@ force = None                # tests set "gpu" or "cpu" to run the other family's
 
 
 # As in PyTorch, whose other operators raise IndexError; ``index_add_`` are matrices, which another of its loops adds up.
-_RUNTIME_ERRORS = {"gather": None, "scatter": None, "index_add_": None, "embedding_bag": None, "masked_scatter": "Number of elements of source < number of ones in mask"}
+_RUNTIME_ERRORS = {"gather": None, "scatter": None, "index_add_": None, "embedding_bag": None,
+                   "searchsorted": "torch.searchsorted(): sorter index out of range", "masked_scatter": "Number of elements of source < number of ones in mask"}
 
 
 def code(device, op, dim, size, text=None):
@@ -39,6 +40,8 @@ def code(device, op, dim, size, text=None):
     key = (op, dim, size, text)
     got = _codes.get(key)
     if got is None:
+        if op in ("take", "put"):
+            text = f"out of range: tried to access index {{value}} on a tensor of {size} elements."
         message = _RUNTIME_ERRORS.get(op) or text or _TEXTS.get(op) or f"index {{value}} is out of bounds for dimension {dim} with size {size}"
         got = _codes[key] = struct.pack("i", device.error_code(op, message, RuntimeError if op in _RUNTIME_ERRORS else IndexError))
     return got
@@ -67,6 +70,8 @@ def check_rows(op, dim, size, count):
     """Refuse on the host what no index can satisfy."""
     if size == 0 and count:
         kind = RuntimeError if op in _RUNTIME_ERRORS else IndexError
+        if op == "take":
+            raise kind("take(): tried to take from an empty tensor")
         raise kind(f"{op}: " + (_RUNTIME_ERRORS.get(op) or _TEXTS.get(op) or f"index is out of bounds for dimension {dim} with size 0"))
 
 

@@ -53,6 +53,11 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
             raise RuntimeError(f"Could not set tensor of type {theirs} to a tensor of type {mine}")
         self.data = source if size is None else source.as_strided(size, stride or contiguous_strides(tuple(size)), storage_offset)
     else:
+        if not hasattr(source, "device"):
+            raise TypeError(f"set_(): argument 'source' (position 1) must be Tensor or Storage, not {type(source).__name__}")
+        if getattr(source, "dtype", self.dtype) is not self.dtype:
+            own = dt.IN_C.get(self.dtype.name, self.dtype.name)
+            raise RuntimeError(f"Expected a Storage of type {own} or an UntypedStorage, but got type {dt.SPOKEN[source.dtype.name]} for argument 1 'storage'")
         flat = creation.empty(0, dtype=self.dtype, device=source.device)
         flat._storage = getattr(source, "_held", source)
         size = (flat._storage.nbytes // self.dtype.itemsize - storage_offset,) if size is None else tuple(size)
@@ -108,6 +113,8 @@ Tensor.resize_ = resize_
 
 def resize_as_(self, the_template, *, memory_format=None):
     """Change the shape to that of another tensor; ``preserve_format``: also its order of dimensions in memory."""
+    if not isinstance(the_template, Tensor):
+        raise TypeError(f"resize_as_(): argument 'the_template' (position 1) must be Tensor, not {type(the_template).__name__}")
     if memory_format is preserve_format:
         memory_format = suggested(the_template)
     return resize_(self, tuple(the_template.shape), memory_format=memory_format)

@@ -64,7 +64,9 @@ def view_as_complex(input):
     """
     if input.dtype not in (dt.float32, dt.float64):
         raise RuntimeError(f"view_as_complex is only supported for float and double tensors, but got a tensor of scalar type: {type_name(input.dtype)}")
-    if not input.shape or input.shape[-1] != 2:
+    if not input.shape:
+        raise RuntimeError("Input tensor must have one or more dimensions")
+    if input.shape[-1] != 2:
         raise RuntimeError("Tensor must have a last dimension of size 2")
     if input._strides[-1] != 1:
         raise RuntimeError("Tensor must have a last dimension with stride 1")

@@ -335,6 +335,8 @@ def arange(start=absent, end=absent, step=1, *, dtype=None, layout=None, device=
         if step == 0:
             raise ValueError("step must be nonzero")
     count = max(0, math.ceil((end - start) / step)) if count is None else count
+    if count.__class__ is int and count >> 63:
+        raise RuntimeError("invalid size, possible overflow?")
     return _done(_range(start, step, count, row, resolve(device)), requires_grad)
 
 
@@ -355,10 +357,9 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
     steps = whole(steps)
     if steps < 0:
         raise RuntimeError("number of steps must be non-negative")
-    _check_ends("linspace", start, end)
-    if isinstance(start, complex) or isinstance(end, complex):
-        row = dt.as_dtype(dtype) or dt.complex_of(dt._default_float)
-        return _done(from_array(np.linspace(start, end, steps), resolve(device), row), requires_grad)
+    row = _check_ends("linspace", start, end, dtype)
+    if row is not None:
+        return _done(from_array(np.linspace(complex(start), complex(end), steps), resolve(device), row), requires_grad)
     row = _real_row("linspace", dtype)
     for end_point in (start, end):
         check_fits(end_point, row)
@@ -366,13 +367,17 @@ def linspace(start, end, steps, *, dtype=None, layout=None, device=None, require
     return _done(_evenly(float(kind(start)), float(kind(end)), steps, row, resolve(device)), requires_grad)
 
 
-def _check_ends(name, start, end):
+def _check_ends(name, start, end, dtype):
+    """The dtype of what lies between complex ends, None between others."""
     for at, (what, value) in enumerate((("start", start), ("end", end))):
         _number(name, what, at + 1, value)
-    ranks = [len(v.shape) if isinstance(v, Tensor) else 0 for v in (start, end)]
-    if any(ranks):
-        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got start with {ranks[0]} dimension(s) and end with {ranks[1]} "
-                           "dimension(s).")
+    tensors = {what: len(v.shape) for what, v in (("start", start), ("end", end)) if isinstance(v, Tensor)}
+    if any(tensors.values()):
+        told = " and ".join([f"{what} with {rank} dimension(s)" for what, rank in tensors.items()])
+        raise RuntimeError(f"{name} only supports 0-dimensional start and end tensors, but got {told}.")
+    if not isinstance(start, complex) and not isinstance(end, complex):
+        return None
+    return dt.complex_row(name, dtype)
 
 
 def _evenly(start, end, steps, row, device):
@@ -397,10 +402,9 @@ def logspace(start, end, steps, base=10.0, *, dtype=None, layout=None, device=No
     """
     if whole(steps) < 0:
         raise RuntimeError("number of steps must be non-negative")
-    _check_ends("logspace", start, end)
-    if isinstance(start, complex) or isinstance(end, complex):
-        row = dt.as_dtype(dtype) or dt.complex_of(dt._default_float)
-        return _done(from_array(np.logspace(start, end, int(steps), base=base), resolve(device), row), requires_grad)
+    row = _check_ends("logspace", start, end, dtype)
+    if row is not None:
+        return _done(from_array(np.logspace(complex(start), complex(end), int(steps), base=base), resolve(device), row), requires_grad)
     row, kind = _real_row("logspace", dtype), float if dt.as_dtype(dtype) is None or _float_default(dtype).category != dt.INT else int
     return _done(from_array(np.logspace(kind(start), kind(end), int(steps), base=base), resolve(device), row), requires_grad)
 
@@ -476,24 +480,6 @@ def _on_array(array, row, device):
     return over(array, resolve(device)) if known else None
 
 
-def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=None):
-    """``obj`` as a tensor: a tensor of the right dtype and device as it is, an array of the dtype with its memory (both unless ``copy``), anything else copied.
-
-    Example:
-        >>> clnn.asarray([1, 2], dtype=clnn.float32)
-        tensor([1., 2.])
-    """
-    t = as_tensor(obj, dtype, device)
-    alias = t is obj or isinstance(obj, np.ndarray) and (t._storage.mirrored or bool(t._storage.pinned))
-    if alias and copy:
-        t = t.clone()
-    elif not alias and copy is False:
-        raise ValueError("can't alias arbitrary sequence into a tensor: only writable arrays of the same dtype, on a CPU, and tensors of this device can be")
-    if requires_grad is None or requires_grad and t._rg:
-        return t
-    return _done(t.detach(), requires_grad)
-
-
 @told
 def scalar_tensor(s, *, dtype=None, device=None, requires_grad=False):
     """A 0-d tensor.
@@ -523,6 +509,10 @@ def legacy_new(args, row, device):
             kind = type(args[0])
             raise TypeError(f"new(): data must be a sequence (got {f'{kind.__module__}.'.removeprefix('builtins.')}{kind.__name__})")
         args = (operator.index(args[0]),)                                   # NumPy's integers are sizes as well
+    if len(args) == 1 and isinstance(args[0], (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(args[0]).__name__}'")
+    if len(args) == 1 and hasattr(args[0], "_held"):                        # a storage
+        return empty(0, dtype=row, device=args[0].device).set_(args[0])
     device = holding(device)
     if len(args) == 1 and isinstance(args[0], (list, tuple, range, np.ndarray)) and not isinstance(args[0], Size):
         return tensor(np.asarray(nested(args[0])), dtype=row, device=device)

@@ -36,7 +36,7 @@ def cosine_similarity(x1, x2, dim=1, eps=1e-8):
     """``x1 . x2 / (max(|x1|, eps) max(|x2|, eps))`` along ``dim``, after broadcasting."""
     common = dt.result_type(*[(t.dtype, kind_of(t) % 3) for t in (x1, x2)])
     if not common.is_floating_point:
-        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {common}")
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {type_name(common)}")
     if x1.shape != x2.shape:
         x1, x2 = broadcast_tensors(x1, x2)
     n1, n2 = (_at_least(x.to(common).norm(2, dim, keepdim=True), eps) for x in (x1, x2))
@@ -167,7 +167,10 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         return _root(squares.clamp_min(0))
     if not direct:
         return _norms(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
-    lead = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    try:
+        lead = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    except ValueError as exc:
+        raise RuntimeError(str(exc)) from None
     a, b = (t.expand(*lead, *t.shape[-2:]).reshape(-1, *t.shape[-2:]) for t in (x1, x2))
     return _distances(a, b, p).reshape(*lead, x1.shape[-2], x2.shape[-2])
 

@@ -127,6 +127,8 @@ def renorm(self, p, dim, maxnorm, *, out=None):
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.ndim} dimensions")
     if not self.dtype.differentiable:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {type_name(self.dtype)}")
+    if isinstance(p, complex):
+        raise RuntimeError("renorm: p must be real-valued")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
@@ -148,10 +150,15 @@ def _renorm_in_place(self, p, dim, maxnorm):
     return apply_inplace(self, renorm(self, p, dim, maxnorm), "renorm", since)
 
 
-def _on_host(self, fn, *others):
+def _on_host(self, name, fn, *others):
     """Apply a Python function to each element (slow; kept for PyTorch's ``apply_`` and ``map_``)."""
     if not callable(fn):
         raise TypeError(f"{type(fn).__name__!r} object is not callable")
+    if any([t._rg for t in (self, *others)]):
+        raise RuntimeError(f"Can't call {name}() on Variable that requires grad. Use var.detach().{name}() instead.")
+    for what, t in zip(("other",) if len(others) == 1 else ("x", "y"), others):
+        if t.dtype is not self.dtype:
+            raise TypeError(f"{name}: expected {self.type()} for '{what}' (got {t.type()})")
     arrays = [read(t.detach()) for t in (self, *[t.expand(self.shape) for t in others])]
     out = np.vectorize(fn, otypes=[arrays[0].dtype])(*arrays) if arrays[0].size else arrays[0]
     return apply_inplace(self, from_array(np.asarray(out), self._storage.device, self.dtype), "apply")
@@ -160,9 +167,9 @@ def _on_host(self, fn, *others):
 Tensor.fill_diagonal_ = fill_diagonal_
 Tensor.renorm, Tensor.float_power_ = renorm, float_power_
 Tensor.renorm_ = _renorm_in_place
-Tensor.apply_ = lambda self, fn: _on_host(self, fn)
-Tensor.map_ = lambda self, other, fn: _on_host(self, fn, other)
-Tensor.map2_ = lambda self, x, y, fn: _on_host(self, fn, x, y)
+Tensor.apply_ = lambda self, fn: _on_host(self, "apply_", fn)
+Tensor.map_ = lambda self, other, fn: _on_host(self, "map_", fn, other)
+Tensor.map2_ = lambda self, x, y, fn: _on_host(self, "map2_", fn, x, y)
 Tensor._is_view = lambda self: self._base is not None
 Tensor._is_all_true = lambda self: self.all()
 Tensor._is_any_true = lambda self: self.any()
@@ -182,8 +189,8 @@ def _dim_order(self, ambiguity_check=False):
     strides = self._strides
     if not isinstance(ambiguity_check, (bool, list)):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
-    if ambiguity_check is True and len({st for st, n in zip(strides, self.shape) if n > 1}) < self.ndim:
-        raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    if ambiguity_check is True and len({st for st, n in zip(strides, self.shape) if n > 1 and st}) < self.ndim:
+        raise RuntimeError("The tensor does not have unique dim order.")
     return tuple(sorted(range(self.ndim), key=lambda d: -strides[d]))
 
 

@@ -193,6 +193,9 @@ def _whole_pivots(name, pivots):
 def lu_unpack(LU_data, LU_pivots, unpack_data=True, unpack_pivots=True):
     """``P``, ``L`` and ``U`` from a packed factorisation; parts that were not asked for are empty."""
     _whole_pivots("torch.lu_unpack", LU_pivots)
+    if unpack_pivots and LU_pivots.shape[-1] != min(LU_data.shape[-2:]):
+        raise RuntimeError("torch.lu_unpack: LU_pivots is expected to have a number for each row or column of LU_data, whichever are fewer, "
+                           f"got {LU_pivots.shape[-1]}")
     none = empty((0,), LU_data.dtype, LU_data._storage.device)
     P = _permutation(LU_pivots, LU_data) if unpack_pivots else none
     return named("lu_unpack", "P", "L", "U")(P, _lower(LU_data) if unpack_data else none, _upper(LU_data) if unpack_data else none)
@@ -308,7 +311,11 @@ def ormqr(input, input2, input3, left=True, transpose=False):
     """The product of ``input3`` with all of ``Q`` of :func:`geqrf`, given its two results."""
     tau, other = input2, input3
     if len(input.shape) < 2 or len(other.shape) < 2:
-        raise RuntimeError(f"ormqr: {'input' if len(input.shape) < 2 else 'other'} must have at least 2 dimensions.")
+        raise RuntimeError(f"torch.ormqr: {'input' if len(input.shape) < 2 else 'other'} must have at least 2 dimensions.")
+    if other.shape[-2 if left else -1] != input.shape[-2]:
+        raise RuntimeError(f"torch.ormqr: other.shape[{-2 if left else -1}] must be equal to input.shape[-2]")
+    if not tau.shape or tau.shape[-1] > input.shape[-1]:
+        raise RuntimeError("torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]")
     if _better_on_host(input, tau, other) and input.shape[:-2] == other.shape[:-2] == tau.shape[:-1] and input.dtype is other.dtype is tau.dtype:
         return _on_host("ormqr", (input, tau, other), [(other.shape, other.dtype)], left, transpose)[0]
     m, k = input.shape[-2], tau.shape[-1]
@@ -361,12 +368,12 @@ def _taylor(a, step):
 def tensorinv(A, ind=2):
     """The inverse of ``A`` read as a matrix of its first ``ind`` against its other dimensions."""
     if ind <= 0:
-        raise RuntimeError("Expected a strictly positive integer for 'ind'")
+        raise RuntimeError(f"Expected a strictly positive integer for 'ind', but got {ind}")
     rows, columns = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if math.prod(rows) != math.prod(columns):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), "
                            f"but got {math.prod(columns)} != {math.prod(rows)}")
-    return inv(A.reshape(math.prod(rows), -1)).reshape(columns + rows)
+    return inv(A.reshape(math.prod(rows), math.prod(columns))).reshape(columns + rows)
 
 
 @composite("linalg_tensorsolve", method=False, complex=True, dtypes=_REAL, gradcheck=False,
@@ -382,7 +389,7 @@ def tensorsolve(input, other, dims=None):
     if math.prod(unknown) != math.prod(A.shape[:len(B.shape)]):
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
                            f"but got {math.prod(unknown)} != {math.prod(A.shape[:len(B.shape)])}")
-    return solve(A.reshape(-1, math.prod(unknown)), B.reshape(-1)).reshape(unknown)
+    return solve(A.reshape(math.prod(unknown), math.prod(unknown)), B.reshape(-1)).reshape(unknown)
 
 
 @composite("linalg_vander", repeat="ready small", complex=True, method=False, samples=lambda: [((np.linspace(-1, 2, 4),), {}), ((np.ones((2, 3)) * 0.5, 5), {})])

@@ -161,7 +161,15 @@ def nextafter(input, other):
     return where(input == other, other, where(input.isnan() | other.isnan(), math.nan, bits))
 
 
-heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))", gradcheck=False, vjp=underived("heaviside", "input", "values"),
+def _one_dtype(common, kinds):
+    """PyTorch's rule for what it promotes nothing of."""
+    if kinds[0] // 3 != kinds[1] // 3:
+        raise RuntimeError("heaviside is not yet implemented for tensors with different dtypes.")
+    return common, common
+
+
+heaviside = elementwise("heaviside", "input, values", "(input == 0 ? values : (ACC)(input > 0))", gradcheck=False, result=_one_dtype,
+                        vjp=underived("heaviside", "input", "values"),
                         numpy=lambda x, values: np.heaviside(np.where(x == x, x, np.array(-1).astype(x.dtype)), values))  # of NaN it is 0 in PyTorch
 heaviside.op.grad_name = UNDERIVED
 logaddexp = elementwise("logaddexp", "input, other", "(isinf(input) && input == other ? input : fmax(input, other) + log1p(exp(-fabs(input - other))))",

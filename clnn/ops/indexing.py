@@ -211,7 +211,7 @@ def take_along_dim(input, indices, dim=None, *, out=None):
         return _deliver(gather(input.reshape(-1), 0, indices.reshape(-1)), out)
     if len(input.shape) != len(indices.shape):
         raise RuntimeError(f"torch.take_along_dim(): input and indices should have the same number of dimensions, but got {len(input.shape)} "
-                           f"dimensions for input, and {len(indices.shape)} dimensions for indices".replace("torch.", ""))
+                           f"dimensions for input, and {len(indices.shape)} dimensions for indices")
     d = wrap_dim(dim, len(input.shape))
 
     def without(shape):
@@ -294,6 +294,8 @@ def _check_bounds(indices, shape):
         known = t._all.get("_bounds") if t is not None else None
         if known is not None:
             for v in known:
+                if not shape[d]:
+                    raise IndexError("index is out of bounds for dimension with size 0")
                 if not -shape[d] <= v < shape[d]:
                     raise IndexError(f"index {v} is out of bounds for dimension {d} with size {shape[d]}")
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .._tensor import formats
-from .._tensor.declare import composite, kernel
+from .._tensor.declare import composite, kernel, kind_name
 from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast, run
 from .._tensor.inplace import refuse_overlap, set_out, type_name
@@ -248,7 +248,7 @@ def _common(name, tensors):
     device = None
     for i, t in enumerate(tensors):
         if not isinstance(t, Tensor):
-            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(t).__name__}")
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {kind_name(t)}")
         if t._storage.device is not device:
             if i:
                 raise RuntimeError("Expected all tensors to be on the same device, but found at least two devices, "
@@ -380,7 +380,7 @@ def meshgrid(*tensors, indexing=None):
     if indexing is None and first_time("meshgrid"):
         warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
     if indexing not in (None, "ij", "xy"):
-        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}'.replace("torch.", ""))
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
     swap = indexing == "xy" and len(tensors) >= 2
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
@@ -388,7 +388,7 @@ def meshgrid(*tensors, indexing=None):
         if t.dtype is not tensors[0].dtype:
             raise RuntimeError("meshgrid expects all tensors to have the same dtype")
         if len(t.shape) > 1:
-            raise RuntimeError(f"meshgrid: Expected 0D or 1D tensor in the tensor list but got one of shape {list(t.shape)}")
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got:  {t.detach()}")
     tensors = [t if t.shape else t.reshape(-1) for t in tensors]
     if swap:
         tensors[0], tensors[1] = tensors[1], tensors[0]

@@ -439,7 +439,14 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None):
     ``rtol`` (also ``rcond``) is eps * larger size unless it or ``atol`` is given.
     """
     matrices("linalg.pinv", A)
+    _real_limits("pinv", atol, rcond if rtol is None else rtol)
     return _pinv(A, atol, rcond if rtol is None else rtol, hermitian)
+
+
+def _real_limits(name, atol, rtol):
+    for what, limit in (("atol", atol), ("rtol", rtol)):
+        if isinstance(limit, Tensor) and limit.dtype.is_complex:
+            raise RuntimeError(f"torch.linalg.{name}: {what} tensor of complex type is not supported. Got {type_name(limit.dtype)}")
 
 
 def _symmetric_svd(A):
@@ -493,7 +500,7 @@ def lstsq(input, b, rcond=None, *, driver=None):
     """
     A, B = input, b
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
-        raise RuntimeError(f"linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
+        raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss), got {driver}")
     if len(A.shape) < 2:
         raise RuntimeError("torch.linalg.lstsq: input must have at least 2 dimensions.")
     if A.dtype is not B.dtype:
@@ -504,6 +511,8 @@ def lstsq(input, b, rcond=None, *, driver=None):
     if A.dtype.itemsize == 2 or not (A.dtype.is_floating_point or A.dtype.is_complex):
         raise RuntimeError("This function doesn't handle types other than float and double")
     _no_more_dims(A, B)
+    if A.shape[-2] != right.shape[-2]:
+        raise RuntimeError("torch.linalg.lstsq: input.size(-2) should match other.size(-" + ("1)" if vector else "2)"))
     X, rank, S = _lstsq(A, right, None if rcond is None else float(rcond), driver or "gelsy")
     S = S.detach()
     residuals = values = empty((0,), A.dtype.to_real(), A._storage.device)
@@ -521,5 +530,8 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None):
 
     ``rtol`` is eps * larger size unless it or ``atol`` is given.
     """
+    _real_limits("matrix_rank", atol if tol is None else tol, rtol)
+    if len(A.shape) < 2:
+        raise RuntimeError("torch.linalg.matrix_rank: The input tensor input must have at least 2 dimensions.")
     S = eigvalsh(A.detach()).abs() if hermitian else svdvals(A.detach())
     return (S > _cut(A, S, tol if atol is None else atol, rtol)).sum(-1)

@@ -150,7 +150,7 @@ def mm(input, mat2):
     """Product of two matrices: ``(M, K) @ (K, N) -> (M, N)``."""
     _check("mm", input, mat2)
     if len(input.shape) != 2 or len(mat2.shape) != 2:
-        raise RuntimeError(f"mm: both operands must be matrices; got a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)}")
+        raise RuntimeError(f"{'mat2' if len(input.shape) == 2 else 'self'} must be a matrix (mm: a.shape={tuple(input.shape)}, b.shape={tuple(mat2.shape)})")
     if input.shape[1] != mat2.shape[0]:
         raise _misfit("mm", input.shape, mat2.shape)
     return product(input, mat2)
@@ -324,7 +324,7 @@ def linear(input, weight, bias=None):
 def mv(input, vec):
     """Matrix times vector."""
     if input.ndim != 2 or vec.ndim != 1:
-        raise RuntimeError(f"mv: expected a matrix and a vector; got shapes {tuple(input.shape)}, {tuple(vec.shape)}")
+        raise RuntimeError(f"vector + matrix @ vector expected, got 1, {input.ndim}, {vec.ndim} (mv)")
     return matmul(input, vec)
 
 
@@ -342,7 +342,20 @@ def _combine(input, prod, beta, alpha, error=False):
         if not (input._rg and state.grad):
             return prod
         return prod + input.masked_fill(creation.filled(Size(()), 1, dt.bool_, input._storage.device), 0)      # its values are not read; its gradient is zero
-    return prod + (input if beta == 1 else lasting(input * whole_factor("beta", beta, input, prod, error=error)))
+    try:
+        r = prod + (input if beta == 1 else lasting(input * whole_factor("beta", beta, input, prod, error=error)))
+    except RuntimeError:
+        _fitting(input, prod)
+        raise
+    if len(input.shape) >= len(prod.shape) and r.shape != prod.shape:
+        _fitting(input, prod)
+    return r
+
+
+def _fitting(input, prod):
+    """Raise where ``input`` is not of the product's shape, nor can be repeated to it."""
+    if state.autocast is None:
+        input.expand(prod.shape)
 
 
 @composite("addmm", repeat="ready small", complex=True, inplace=True, old="beta alpha")
@@ -371,6 +384,8 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1):
 @composite("addbmm", repeat="ready small", complex=True, inplace=True, old="beta alpha")
 def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
     """``beta * input + alpha * (sum over the stack of batch1 @ batch2)``."""
+    if len(batch1.shape) == 3 == len(batch2.shape) and batch1.shape[0] != batch2.shape[0]:
+        raise RuntimeError(f"batch1 and batch2 must have same number of batches, got {batch1.shape[0]} and {batch2.shape[0]}")
     return _combine(input, bmm(batch1, batch2).sum(0, dtype=batch1.dtype), beta, alpha)
 
 
@@ -378,6 +393,6 @@ def addbmm(input, batch1, batch2, *, beta=1, alpha=1):
 def addr(input, vec1, vec2, *, beta=1, alpha=1):
     """``beta * input + alpha * outer(vec1, vec2)``."""
     for name, vec in (("vec1", vec1), ("vec2", vec2)):
-        if vec.ndim != 1:
-            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {vec.ndim}-D")
+        if len(vec.shape) != 1:
+            raise RuntimeError(f"addr: Expected 1-D argument {name}, but got {len(vec.shape)}-D")
     return _combine(input, vec1.unsqueeze(1) * vec2.unsqueeze(0), beta, alpha, True)

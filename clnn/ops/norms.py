@@ -77,13 +77,28 @@ def _samples():
             ((x, 0), dict(dim=0)), ((x, 1.5), dict(dim=2)), ((x, 2), dict(dim=(1, 2), keepdim=True))]
 
 
+def convertible(own, row, name="linalg.vector_norm"):
+    """Raise where numbers of dtype ``own`` lose something in dtype ``row``."""
+    told = type_name(row)
+    if not row.differentiable:
+        raise RuntimeError(f"{name}: dtype should be floating point or complex, but got {told}")
+    if row.is_complex is not own.is_complex:
+        kind = "complex" if own.is_complex else "real"
+        raise RuntimeError(f"{name}: dtype should be {kind} for {kind} inputs, but got {told}")
+    if dt.promote_types(own, row) is not row:
+        raise RuntimeError(f"{name}: the dtype of the input ({type_name(own)}) should be convertible without narrowing to the specified dtype ({told})")
+
+
 @composite("linalg_vector_norm", repeat="ready small", complex=True, method=False, numpy=_np_vector_norm, samples=_samples, torch="linalg.vector_norm", dtypes=dt.FLOATS,
            errors=[((np.arange(3),), {}, RuntimeError, "linalg.vector_norm: Expected a floating point or complex tensor as input. Got Long")])
 def vector_norm(input, ord=2, dim=None, keepdim=False, *, dtype=None, out=None):
     """``(sum |x|^ord)^(1/ord)`` over ``dim``; ``inf`` and ``-inf`` are the extremes of ``|x|``, 0 counts what is not zero."""
     if input.dtype.category < dt.FLOAT:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {type_name(input.dtype)}")
+    if isinstance(ord, str):
+        raise TypeError("linalg_vector_norm(): argument 'ord' (position 2) must be Number, not str")
     if dtype is not None:
+        convertible(input.dtype, dt.as_dtype(dtype))
         input = input.to(dtype)
     if input.dtype.is_complex:
         input = input.abs()

@@ -11,6 +11,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.inplace import type_name
 from .._tensor.tensor import Tensor
 from ..core.layout import contiguous_format
+from ..core import dtype as dt
 from ..core.shape import broadcast_shapes, whole, wrap_dim
 from ..core.symbols import memo
 from ..core.warn import warn
@@ -129,6 +130,8 @@ def tensordot(a, b, dims=2):
         if dims > min(len(a.shape), len(b.shape)):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         dims = (list(range(-dims, 0)), list(range(dims)))
+    if isinstance(dims, Tensor) and dims._numel > 1:
+        dims = dims.tolist()
     if not isinstance(dims, (list, tuple)):
         raise RuntimeError(f"tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got dims={dims}")
     da, db = ([wrap_dim(int(d), len(t.shape)) for d in (ds if isinstance(ds, (list, tuple)) else [ds])] for t, ds in zip((a, b), dims))
@@ -154,6 +157,8 @@ def tensordot(a, b, dims=2):
 def _labels(text, i, rank):
     """Labels of one operand; the dimensions of an ellipsis are numbered from the right: -1, -2, ..."""
     names = text.replace("...", ".")
+    if "." in text.replace("...", ""):
+        raise RuntimeError(f"einsum(): found '.' for operand {i} that is not part of any ellipsis")
     for at, c in enumerate(names):
         if not (c.isalpha() and c.isascii()) and c != ".":
             raise RuntimeError(f"einsum(): invalid subscript given at index {at} in the equation string, subscripts must be in [a-zA-Z]")
@@ -224,6 +229,8 @@ def _parse(equation, operands):
     if not arrow:
         return inputs, dots + sorted(c for c in set(flat) if isinstance(c, str) and flat.count(c) == 1)
     result = []
+    if "." in right.replace("...", ""):
+        raise RuntimeError("einsum(): found '.' for output that is not part of any ellipsis (...)")
     for c in right.replace("...", "."):
         result += dots if c == "." else [c]
     for c in result:
@@ -240,22 +247,22 @@ def _from_lists(args):
     """(equation, operands) of the form ``einsum(a, [0, 1], b, [1, 2], [0, 2])``."""
     def letters(numbers):
         if any(c is not Ellipsis and not 0 <= c < 52 for c in numbers):
-            raise ValueError("einsum(): subscripts in a list must be in the range [0, 52) or an Ellipsis")
-        return "".join("..." if c is Ellipsis else string.ascii_letters[c] for c in numbers)
+            raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+        return "".join("..." if c is Ellipsis else (string.ascii_uppercase + string.ascii_lowercase)[c] for c in numbers)
     pairs = len(args) // 2
     equation = ",".join(letters(n) for n in args[1:2 * pairs:2])
     return equation + ("->" + letters(args[-1]) if len(args) % 2 else ""), args[:2 * pairs:2]
 
 
-def _diagonals(x, labels):
-    """One dimension per label: repeated labels take the diagonal."""
+def _diagonals(x, labels, at):
+    """One dimension per label of operand ``at``: repeated labels take the diagonal."""
     labels = list(labels)
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
             i = labels.index(c)
             j = labels.index(c, i + 1)
             if x.shape[i] != x.shape[j]:
-                raise RuntimeError(f"einsum(): subscript {c} is repeated for an operand but the sizes don't match, {x.shape[j]} != {x.shape[i]}")
+                raise RuntimeError(f"einsum(): subscript {c} is repeated for operand {at} but the sizes don't match, {x.shape[j]} != {x.shape[i]}")
             x = x.diagonal(0, i, j)
             del labels[j], labels[i]
             labels.append(c)
@@ -328,7 +335,7 @@ def _plan(equation, shapes):
     """What gives the result of an equation for operands of such shapes."""
     operands = [_Planned(i, shape) for i, shape in enumerate(shapes)]
     inputs, result = _parse(equation, operands)
-    pairs = [_diagonals(x, ls) for x, ls in zip(operands, inputs)]
+    pairs = [_diagonals(x, ls, at) for at, (x, ls) in enumerate(zip(operands, inputs))]
     sizes = {}
     for i, (x, ls) in enumerate(pairs):
         for c, n in zip(ls, x.shape):
@@ -378,6 +385,8 @@ def einsum(equation, *operands):
         equation, operands = _from_lists((equation, *operands))
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
+    if not isinstance(equation, str):
+        raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {type(equation).__name__}")
     return _plan(equation, tuple([tuple(x.shape) for x in operands])).of(operands)
 
 
@@ -401,6 +410,23 @@ def _best_order(sizes):
     return split
 
 
+def _chain(tensors):
+    """Raise where ``tensors`` are no chain of matrices, of which the first and the last may be vectors."""
+    last = len(tensors) - 1
+    for at, t in enumerate(tensors):
+        rank, end = len(t.shape), {0: "the first tensor", last: "the last tensor"}.get(at)
+        if rank != 2 and (end is None or rank != 1):
+            raise RuntimeError(f"multi_dot(): {end or f'tensor {at}'} must be {'1D or ' if end else ''}2D but got {rank}D")
+        if t.dtype is not tensors[0].dtype:
+            own, other = (dt.IN_C.get(s.dtype.name, s.dtype.name) for s in (tensors[0], t))
+            raise RuntimeError(f"multi_dot(): all tensors must have be the same dtype but tensor 0 is {own} and tensor {at} {other}")
+    for at in range(last):
+        left, right = tensors[at], tensors[at + 1]
+        if left.shape[-1] != right.shape[0]:
+            a, b = (1, *left.shape)[-2:], (*right.shape, 1)[:2]
+            raise RuntimeError(f"multi_dot(): tensors {at} and {at + 1} with shapes {list(a)} and {list(b)} cannot be multiplied")
+
+
 @composite("linalg_multi_dot", repeat="ready small", complex=True, method=False, torch="linalg.multi_dot", samples=lambda: [
     (([np.random.default_rng(0).standard_normal(s) for s in ((2, 3), (3, 4), (4, 5))],), {})], numpy=lambda ts: np.linalg.multi_dot(ts))
 def multi_dot(tensors):
@@ -408,6 +434,7 @@ def multi_dot(tensors):
     tensors = list(tensors)
     if len(tensors) < 2:
         raise RuntimeError(f"multi_dot(): expected at least 2 tensors but got {len(tensors)}")
+    _chain(tensors)
     first, last = len(tensors[0].shape) == 1, len(tensors[-1].shape) == 1
     if first:
         tensors[0] = tensors[0].unsqueeze(0)
@@ -426,6 +453,8 @@ def multi_dot(tensors):
 def chain_matmul(*matrices):
     """Product of a chain of matrices."""
     matrices = matrices[0] if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
     return matrices[0].clone() if len(matrices) == 1 else multi_dot(matrices)
 
 

@@ -20,6 +20,7 @@ from .._tensor.interop import from_array, read
 from .._tensor.splice import counted, drawn
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
+from ..core.limits import ends, reached, whole_to, within
 from ..core import rng, symbols, twister
 from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
@@ -170,17 +171,6 @@ def randn(*size, generator=None, dtype=None, layout=None, device=None, requires_
     return _done(_normal(as_size(size), _float_default(dtype), resolve(device), generator), requires_grad)
 
 
-@functools.cache
-def _ends(row):
-    return (0, 1) if row is dt.bool_ else (np.iinfo(row.np).min, np.iinfo(row.np).max) if row.category == dt.INT else (-math.inf, math.inf)
-
-
-def _within(row, name, bound):
-    """Raise where whole numbers of dtype ``row`` do not reach ``bound``."""
-    if not _ends(row)[0] <= bound <= _ends(row)[1]:
-        raise RuntimeError(f"{name} is out of bounds for {dt.IN_C.get(row.name, row.name)}")
-
-
 @factory
 def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=None, device=None, requires_grad=False, pin_memory=False):
     """Whole numbers from ``low`` (0 when only one bound is given) to ``high`` exclusive.
@@ -197,8 +187,7 @@ def randint(low=0, high=None, size=None, *, generator=None, dtype=None, layout=N
     row = dt.noticed(dt.as_dtype(dtype) or dt.int64)
     if row.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    _within(row, "from", low)
-    _within(row, "to - 1", high - 1)
+    reached(row, low, high)
     return _done(_integers(shape, low, high, row, resolve(device), generator), requires_grad)
 
 
@@ -263,6 +252,8 @@ def randperm(n, *, generator=None, dtype=None, layout=None, device=None, require
     row = dt.as_dtype(dtype) or dt.int64
     if row is dt.bool_:
         raise NotImplementedError("\"randperm\" not implemented for 'Bool'")
+    if row.is_floating_point and row is not dt.bfloat16 and n > whole_to(row) + 1:
+        raise RuntimeError(f"n cannot be greater than {whole_to(row) + 1} for {dt.SPOKEN[row.name]} type.")
     if row.category == dt.INT and n > np.iinfo(row.np).max:
         raise RuntimeError(f"value cannot be converted to type {row.np.name}_t without overflow")
     sequence = _followed(generator, resolve(device))
@@ -293,7 +284,9 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
     if bool(tensors) is (size is not None):
         raise TypeError("normal(): argument 'size' is needed where mean and std are numbers or 0-d tensors without a gradient, and only there")
     if not isinstance(std, Tensor) and std < 0:
-        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
+    if isinstance(std, Tensor) and std.dtype.is_complex:
+        raise RuntimeError("normal expects standard deviation to be non-complex")
     if not tensors:
         return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
     std = _not_negative(std) if isinstance(std, Tensor) else std
@@ -350,7 +343,7 @@ def bernoulli(input, p=None, *, generator=None, out=None):
 
 def _limit(p):
     if not 0.0 <= p <= 1.0:
-        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p:g}")
     return round(p * 2.0 ** 32)
 
 
@@ -386,17 +379,17 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > input.shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
-    weights = input.detach()
-    weights = weights if weights.dtype.needs_fp64 else weights.float()
+    if not input._numel:                                # no rows
+        return input.new_zeros((*input.shape[:-1], num_samples), dtype=dt.int64)
+    weights = input.detach() if input.dtype.needs_fp64 else input.detach().float()
     if weights._numel > _FEW:
         fault = int(~((weights >= 0) & (weights < math.inf)).all() + 2 * (weights.sum(-1) <= 0).any())
     else:                                               # few are sooner read than looked through
         array = read(weights)
         fault = int(not (array.min() >= 0 and array.max() < math.inf)) + 2 * int((array.sum(-1) <= 0).any())
-    if fault & 1:
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if fault:
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0" if fault & 1 else
+                           "invalid multinomial distribution (sum of probabilities <= 0)")
     if weights._numel <= _FEW and weights._numel // weights.shape[-1] * num_samples <= _FEW and foreign.fresh is None:
         return from_array(_picked(array, num_samples, replacement, generator, weights._storage.device), weights._storage.device)
     if replacement and num_samples > 1:
@@ -496,6 +489,12 @@ def _uniform_(shape, row, device, generator, from_=0.0, to=1.0, **kw):
     from_ = kw.pop("from", from_)
     if from_ > to:
         raise RuntimeError(f"uniform_ expects to return a [from, to) range, but found from={from_} > to={to}")
+    if row.is_floating_point:
+        within(row, "from", from_)
+        within(row, "to", to)
+        if to - from_ > ends(row)[1]:
+            raise RuntimeError(f"uniform_ expects to-from <= std::numeric_limits<{dt.SPOKEN[row.name]}>::max(), but found to={to:g} and from={from_:g} which "
+                               "result in to-from to exceed the limit")
     return _uniform(shape, row, device, generator, from_, to)
 
 
@@ -581,12 +580,13 @@ def _cauchy_(shape, row, device, generator, median=0.0, sigma=1.0):
 def _random_(shape, row, device, generator, from_=None, to=None, **kw):
     """Overwrite with whole numbers from [from, to); by default all that the dtype holds exactly."""
     from_ = kw.pop("from", from_)
-    if to is None:
-        if from_ is not None:
-            return _integers(shape, 0, from_, row, device, generator)
+    if to is None and from_ is None:
         to = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
         return _integers(shape, 0, to, row, device, generator, row.itemsize == 8)
-    return _integers(shape, from_ or 0, to, row, device, generator)
+    low, high = (0, from_) if to is None else (from_ or 0, to)
+    if low < high:
+        reached(row, low, high)
+    return _integers(shape, low, high, row, device, generator)
 
 
 def bernoulli_(self, p=0.5, *, generator=None):

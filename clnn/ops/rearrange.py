@@ -8,6 +8,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.interop import read
 from .._tensor.tensor import Tensor, view_of
 from .._tensor.writing import copy
+from ..core import dtype as dt
 from ..core.layout import contiguous_format
 from ..core.shape import missing, whole, wrap_dim, wrap_dims
 from ..core.symbols import memo
@@ -174,26 +175,53 @@ def tile(input, *dims):
 def repeat_interleave(input, repeats=None, dim=None, *, output_size=None):
     """Each element (or slice of ``dim``) several times in a row; ``repeats`` is a number, or a vector of counts, which is read by the host."""
     if repeats is None:
-        counts = read(input.detach())
-        return tensor(np.repeat(np.arange(counts.size), counts), device=input.device)
+        if len(input.shape) != 1:
+            raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+        counts = _counts(input, output_size)
+        return tensor(np.repeat(np.arange(counts.size), counts).astype(counts.dtype), device=input.device)
     x = input.reshape(-1) if dim is None else input
     d = wrap_dim(dim or 0, len(x.shape))
-    if isinstance(repeats, Tensor) and repeats._numel == 1 or isinstance(repeats, (np.integer, float, bool)) or isinstance(repeats, np.ndarray) and not repeats.ndim:
+    size, counts, told = x.shape[d], None, "allocated size does not match required size"
+    if isinstance(repeats, Tensor):
+        if len(repeats.shape) > 1:
+            raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
+        _one_each(repeats._numel, size, d)
+        counts = _counts(repeats)
+        repeats = int(counts.reshape(())) if repeats._numel == 1 else counts
+    elif isinstance(repeats, (np.integer, float, bool)) or isinstance(repeats, np.ndarray) and not repeats.ndim:
         repeats = whole(repeats)
     if isinstance(repeats, int):
         if repeats < 0:
             raise RuntimeError("Repeats must be non-negative")
-        size = x.shape[d]
+        if output_size is not None and output_size != size * repeats:
+            raise RuntimeError(told if counts is not None else f"repeat_interleave: Invalid output_size, expected {size * repeats} but got {output_size}")
         wide = x.unsqueeze(d + 1).expand((*x.shape[:d + 1], repeats, *x.shape[d + 1:]))
         return owned(wide.contiguous().reshape((*x.shape[:d], size * repeats, *x.shape[d + 1:])), input)
-    counts = read(repeats.detach()) if isinstance(repeats, Tensor) else np.asarray(repeats)
-    if counts.ndim != 1 or counts.size != x.shape[d]:
-        raise RuntimeError("repeats must have the same size as input along dim, but got repeats.size(0) = "
-                           f"{counts.size} and input.size({d}) = {x.shape[d]}")
+    counts = np.asarray(repeats)
+    _one_each(counts.size, size, d)
     if (counts < 0).any():
         raise RuntimeError("repeats can not be negative")
+    if output_size is not None and output_size != counts.sum():
+        raise RuntimeError(told)
     index = tensor(np.repeat(np.arange(counts.size), counts), device=x.device)
     return _index_rows(x, index, x.shape, d, 1, False, "repeat_interleave")
+
+
+def _one_each(count, size, dim):
+    if count not in (1, size):
+        raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = {count} and input.size({dim}) = {size}")
+
+
+def _counts(repeats, output_size=None):
+    """The numbers of a tensor that says how often, which the host reads."""
+    if repeats.dtype not in (dt.int32, dt.int64):
+        raise NotImplementedError(f'"repeat_interleave_cpu" not implemented for \'{dt.SPOKEN[repeats.dtype.name]}\'')
+    counts = read(repeats.detach())
+    if (counts < 0).any():
+        raise RuntimeError("repeats can not be negative")
+    if output_size is not None and output_size != counts.sum():
+        raise RuntimeError("allocated size does not match required size")
+    return counts
 
 
 @composite("narrow_copy", repeat="ready small", complex=True, samples=lambda: [((_values(3, 4), 1, 1, 2), {})])

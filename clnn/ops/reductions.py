@@ -337,7 +337,7 @@ def _spread(name, op, input, dim, unbiased, correction, keepdim):
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     if not input.dtype.differentiable:
-        raise RuntimeError("std and var only support floating point and complex dtypes")
+        raise RuntimeError(f"{name if '_' in name else 'std and var'} only support floating point and complex dtypes")
     if correction is None:
         correction = 1 if unbiased or unbiased is None else 0
     dims = dims_of(dim, len(input.shape))
@@ -375,13 +375,13 @@ def std(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
 @composite("var_mean", repeat="ready whole", complex=True, method=False, dtypes=dt.FLOATS)
 def var_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Variance and mean."""
-    return var(input, dim, unbiased, keepdim, correction=correction), mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return _spread("var_mean", _var, input, dim, unbiased, correction, keepdim), mean(input, None if isinstance(dim, bool) else dim, keepdim)
 
 
 @composite("std_mean", repeat="ready whole", complex=True, method=False, dtypes=dt.FLOATS)
 def std_mean(input, dim=None, unbiased=None, keepdim=False, *, correction=None):
     """Standard deviation and mean."""
-    return std(input, dim, unbiased, keepdim, correction=correction), mean(input, None if isinstance(dim, bool) else dim, keepdim)
+    return _spread("std_mean", _std, input, dim, unbiased, correction, keepdim), mean(input, None if isinstance(dim, bool) else dim, keepdim)
 
 
 # -- truth --------------------------------------------------------------------------------------------------------------------------

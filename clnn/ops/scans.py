@@ -331,6 +331,13 @@ def diff(input, n=1, dim=-1, prepend=None, append=None):
         raise RuntimeError(f"order must be non-negative but got {n}")
     d = wrap_dim(dim, len(input.shape))
     parts = [t for t in (prepend, input, append) if t is not None]
+    for t in parts if len(parts) > 1 else ():
+        if len(t.shape) != len(input.shape):
+            raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for i, (own, size) in enumerate(zip(input.shape, t.shape)):
+            if i != d and own != size:
+                raise RuntimeError("diff expects the shape of tensor to prepend or append to match that of input except along the differencing dimension; "
+                                   f"input.size({i}) = {own}, but got tensor.size({i}) = {size}")
     if len(parts) > 1 and n:
         input = REGISTRY["cat"].fn(parts, d)
     for _ in range(min(n, input.shape[d])):

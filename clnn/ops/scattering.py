@@ -8,6 +8,7 @@ import numpy as np
 
 from .._tensor import formats
 from .._tensor.declare import composite, kernel
+from .._tensor.device import public
 from .._tensor.dispatch import plain
 from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace, refuse_overlap, type_name
@@ -19,8 +20,9 @@ from ..core import dtype as dt
 from ..core.limits import check_fits
 from ..core.layout import contiguous_format
 from ..core.shape import Size, wrap_dim
+from ..core.warn import warn
 from . import _scatter
-from .creation import alert, filled
+from .creation import alert, arange, filled
 from .indexing import Plan, _check_bounds, _deliver, _expand_masks, _index_rows, _numbers, _only_mask, _values, check_index, fit, no_vector, split
 from .selection import cast, narrows, where
 
@@ -153,6 +155,8 @@ def index_fill(input, dim, index, value):
 
 
 def _filled_rows(input, dim, index, value):
+    if isinstance(value, complex) and not input.dtype.is_complex:
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
     x, d, index, s = _prepare_rows("index_fill", input, dim, index, 0 if isinstance(value, Tensor) else value)
     if isinstance(value, Tensor):
         if value.shape:
@@ -177,6 +181,8 @@ def index_reduce(input, dim, index, source, reduce, *, include_self=True, out=No
     d = wrap_dim(dim, len(input.shape))
     if not source.shape:
         source = source.reshape(1)
+    if input.shape:
+        index = arange(input.shape[d], device=public(input._storage.device)).index_select(0, index.reshape(-1))       # its words for what is out of range
     shape = [1] * len(source.shape)
     shape[d] = index._numel
     wide = index.reshape(shape).expand(source.shape)
@@ -213,6 +219,7 @@ def _full(base, indices):
     for t in indices:
         if t is not None and t.dtype is not dt.int64:
             if t.dtype is dt.uint8:
+                warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
                 t = t != 0
             elif t.dtype is not dt.bool_ and t.dtype is not dt.int32:
                 raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
@@ -235,7 +242,11 @@ def index_put(input, indices, values, accumulate=False):
         values: broadcast to the shape of ``input[indices]``; same dtype as ``input``.
     """
     _same_dtype(input, values)
-    plan = _plan(input, _full(input, list(indices)))
+    indices = _full(input, list(indices))
+    if not any([i is not None for i in indices]):
+        _broadcast_values(values, input.shape)                       # which is what is said first
+        raise RuntimeError("index_put(): indices must not be empty")
+    plan = _plan(input, indices)
     return _put(input, plan, values, "add" if accumulate else "set")
 
 
@@ -344,6 +355,7 @@ def _rows_in_place(self, name, dim, index, source, op):
 
 def _index_add_(self, dim, index, source, *, alpha=1):
     """In-place form of :func:`clnn.index_add`: touches only the rows that are named."""
+    alpha = int(alpha) if self.dtype.category == dt.INT and not isinstance(alpha, Tensor) else alpha
     return _rows_in_place(self, "index_add", dim, index, source if alpha == 1 else source * alpha, "add")
 
 
@@ -355,6 +367,7 @@ def _index_copy_(self, dim, index, source):
 def _index_put_(self, indices, values, accumulate=False):
     """In-place form of :func:`clnn.index_put`: touches only what is named."""
     _same_dtype(self, values)
+    refuse_overlap(self, (indices, values), True)
     return _put_into(self, _full(self, list(indices)), values, "add" if accumulate else "set")
 
 
@@ -525,7 +538,7 @@ def _scatter_in_place(name):
         src = value if src is None else src
         op = "add" if name == "scatter_add" else {None: "set", "add": "add", "multiply": "mul"}.get(reduce, "?")
         d = wrap_dim(dim, len(self.shape))
-        refuse_overlap(self, (index, src))
+        refuse_overlap(self, (index, src), True)
         if isinstance(src, Tensor) and src.dtype is self.dtype and src.shape == index.shape and index._numel and op in ("set", "add") \
                 and index.dtype is dt.int64 and len(index.shape) == len(self.shape) and fit(name, self, d, index) is self:
             own = _own_memory(self, index, src, op)

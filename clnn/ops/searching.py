@@ -1,8 +1,6 @@
 """Finding elements: nonzero, unique, binary search, histograms, membership."""
 from __future__ import annotations
 
-import functools
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,18 +8,15 @@ import numpy as np
 from .._tensor.declare import composite, elementwise
 from .._tensor.dispatch import run
 from .._tensor.indexing import located
-from .._tensor.inplace import type_name
 from .._tensor.interop import from_array, item, read
-from .._tensor.repeat import repeated
-from .._tensor.return_types import named
 from .._tensor.tensor import Tensor, empty
 from ..core import dtype as dt
 from ..core.shape import Size, flag, whole, wrap_dim
 from . import _radix, _scatter, _tiles
-from .creation import arange, filled, linspace, tensor
-from .indexing import _deliver, _index_rows, _values
+from .creation import arange, filled, tensor
+from .indexing import _deliver, _index_rows
 from .reductions import MAX, MIN, fold
-from .selection import cast, where
+from .selection import cast
 
 
 # -- nonzero ----------------------------------------------------------------------------------------------------------------------------
@@ -165,9 +160,10 @@ def argwhere(input):
            numpy=lambda x, size, fill_value=-1: np.concatenate([np.argwhere(x), np.full((size, x.ndim), fill_value)])[:size])
 def nonzero_static(input, *, size, fill_value=-1):
     """The first ``size`` rows of ``nonzero``, filled up with ``fill_value``."""
+    if size < 0:
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     from .padding import constant_pad
-    table = _table(input)[:size]
-    return constant_pad(table, (0, 0, 0, size - table.shape[0]), fill_value)
+    return constant_pad(table := _table(input)[:size], (0, 0, 0, size - table.shape[0]), fill_value).contiguous()
 
 
 @composite("unravel_index", repeat="ready small", method=False, samples=lambda: [((np.array([[3, 7], [11, 0]]), (3, 4)), {})], numpy=lambda i, s: np.unravel_index(i, s))
@@ -178,9 +174,8 @@ def unravel_index(indices, shape):
     sizes = (shape,) if isinstance(shape, int) else shape
     if isinstance(shape, Tensor) or not isinstance(sizes, Sequence):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
-    for size in sizes:
-        if not isinstance(size, int):
-            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
+    for size in [size for size in sizes if not isinstance(size, int)]:
+        raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(size)}")
     if any([size < 0 for size in sizes]):
         raise ValueError(f"'shape' cannot have negative values, but got {tuple(sizes)}")
     out, rest = [], indices.to(dt.int64)
@@ -190,11 +185,22 @@ def unravel_index(indices, shape):
     return tuple(reversed(out))
 
 
+def bounds(x):
+    """(smallest, greatest) element as numbers. Waits for the device."""
+    x = x.detach()
+    if _host_sized(x):
+        array = read(x)
+        return array.min().item(), array.max().item()
+    dims = tuple(range(len(x.shape)))
+    low, high = (fold(spec, x, dims, False, x.dtype.acc_dtype, x.dtype) for spec in (MIN, MAX))
+    return item(low), item(high)
+
+
 # -- unique -----------------------------------------------------------------------------------------------------------------------------
 def _starts(changed, n, device):
     """Flags of the elements that differ from the one before, from flags of the neighbours' difference."""
-    first = filled(Size((1,)), True, dt.bool_, device)
     from .joining import cat
+    first = filled(Size((1,)), True, dt.bool_, device)
     return cat([first, changed]) if n > 1 else first
 
 
@@ -291,6 +297,8 @@ def _unique_rows(input, dim, ordered, return_inverse, return_counts):
     n, device = moved.shape[0], moved._storage.device
     if moved._numel == 0 and n > 0:
         raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    if list(moved.shape).count(0) > 1:
+        raise RuntimeError("Number of zero sized dimensions is more than one, so unique cannot be applied ")
     rows = moved.reshape(n, -1) if n else moved
     order = None
     if ordered and n:
@@ -347,27 +355,27 @@ def searchsorted(sorted_sequence, input, *, out_int32=False, right=False, side=N
     if right.__class__ is not bool:
         flag("searchsorted", "right", right)
     if side not in (None, "left", "right"):
-        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}".replace("torch.", ""))
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
     if side == "left" and right:
-        raise RuntimeError("searchsorted(): side and right can't be set to opposites, got side of left while right was True")
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True")
     right = right or side == "right"
     seq = sorted_sequence
     number = not isinstance(input, Tensor)
-    if number and len(seq.shape) != 1:
-        raise RuntimeError("searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor "
-                           f"dim({len(seq.shape)}) and input value's dim(0)")
+    if len(seq.shape) != 1 and (number or not input.shape):
+        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got boundaries tensor "
+                           f"dim({len(seq.shape)}) and input value's dim(0) numel(1)")
     common = dt.result_type((seq.dtype, 2), (dt.scalar_dtype(input), 0)) if number else _common(seq, input)
     values, seq = filled(Size(()), input, common, seq._storage.device) if number else cast(input, common), cast(seq, common)
     if len(seq.shape) != 1 and (len(seq.shape) != len(values.shape) or seq.shape[:-1] != values.shape[:-1]):
-        raise RuntimeError("searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
+        raise RuntimeError("torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor and input "
                            f"value tensor must match, but we got boundaries tensor {list(seq.shape)} and input value tensor {list(values.shape)}")
     if sorter is not None:
         if sorter.shape != seq.shape:
-            raise RuntimeError("searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+            raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
                                f"{list(seq.shape)}and got sorter tensor {list(sorter.shape)}")
         if sorter.dtype is not dt.int64:
-            raise RuntimeError(f"searchsorted(): sorter must be a tensor of long dtype but got dtype {dt.SPOKEN[sorter.dtype.name]}")
-        seq = seq.gather(-1, sorter)
+            raise RuntimeError(f"torch.searchsorted(): sorter must be a tensor of long dtype but got dtype {dt.SPOKEN[sorter.dtype.name]}")
+        seq = _index_rows(seq, sorter, seq.shape, 0, 1, False, "searchsorted") if len(seq.shape) == 1 else seq.gather(-1, sorter)
     seq, values = seq.detach().contiguous(), values.detach().contiguous()
     device, kind = seq._storage.device, dt.int32 if out_int32 else dt.int64
     r = empty(values.shape, kind, device)
@@ -413,157 +421,6 @@ def isin(elements, test_elements, *, assume_unique=False, invert=False, out=None
     at = searchsorted(ordered, elements.reshape(-1)).clamp(max=n - 1)
     found = _index_rows(ordered, at, (n,), 0, 1, False, "isin").reshape(elements.shape)
     return _deliver((found != elements) if invert else (found == elements), out)
-
-
-# -- histograms ---------------------------------------------------------------------------------------------------------------------------
-_BINS = 4096            # counted before the greatest element is known
-
-
-def bounds(x):
-    """(smallest, greatest) element as numbers. Waits for the device."""
-    x = x.detach()
-    if _host_sized(x):
-        array = read(x)
-        return array.min().item(), array.max().item()
-    dims = tuple(range(len(x.shape)))
-    low, high = (fold(spec, x, dims, False, x.dtype.acc_dtype, x.dtype) for spec in (MIN, MAX))
-    return item(low), item(high)
-
-
-def bin_range(ends, dim=0):
-    """The two ends of a range of bins, as numbers that make sense."""
-    low, high = ends
-    if not (math.isfinite(low) and math.isfinite(high)):
-        raise RuntimeError(f"torch.histogramdd: dimension {dim}'s range [{low:g}, {high:g}] is not finite")
-    if low > high:
-        raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {low:g} max {high:g} for dimension {dim}")
-    return low, high
-
-
-@composite("bincount", samples=lambda: [((np.array([0, 1, 1, 3]),), {}), ((np.array([0, 1, 1, 3]),), dict(minlength=6))], numpy=np.bincount)
-def bincount(input, weights=None, minlength=0):
-    """How often each value 0, 1, 2, ... occurs in a vector of non-negative integers, or the sum of its weights. Waits for the device."""
-    if input.dtype.category != dt.INT:
-        raise NotImplementedError(f'"bincount_cpu" not implemented for \'{type_name(input.dtype)}\'')
-    if len(input.shape) != 1:
-        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
-    if weights is not None and weights.shape != input.shape:
-        raise RuntimeError("weights should be 1-d and have the same length as input")
-    if minlength < 0:
-        raise RuntimeError("minlength should be >= 0")
-    size, negative = whole(minlength), "bincount only supports 1-d non-negative integral inputs."
-
-    def count(array):
-        if array.min() < 0:
-            raise RuntimeError(negative)
-        return np.bincount(array.astype(np.int64), minlength=size)
-    found = _found(input, count) if weights is None else None
-    if found is not None:
-        return found[0]
-    got = _scatter.counts(input.detach().contiguous(), max(size, _BINS)) if weights is None else None
-    if got is not None:                                    # mostly all are below _BINS: then they were counted in the pass that finds the greatest
-        ends = read(got[1])
-        if ends.min() < 0:
-            raise RuntimeError(negative)
-        if ends.max() < max(size, _BINS):
-            return got[0][:max(size, int(ends.max()) + 1)]
-    return _bincount(input, weights, size, negative, (0, int(ends.max())) if got is not None else bounds(input) if input._numel else (0, -1))
-
-
-def _bincount(input, weights, size, negative, ends):
-    """The counts or sums where the smallest and the greatest element are known."""
-    device, size = input._storage.device, max(size, ends[1] + 1)
-    if ends[0] < 0:
-        raise RuntimeError(negative)
-    if weights is None:
-        return _tally(input.detach().contiguous(), size, "bincount")
-    kind = dt.float32 if weights.dtype is dt.float32 else dt.float64
-    index, err = cast(input, dt.int64).contiguous(), _scatter.code(device, "bincount", 0, size)
-    return _scatter.write_rows(filled(Size((size,)), 0, kind, device), index, cast(weights.detach(), kind), 1, size, 1, "add", False, err)
-
-
-def _tally(index, size, name):
-    """How often each of 0 .. size - 1 occurs in a contiguous vector of them, int64."""
-    device, got = index._storage.device, _scatter.counts(index, size)
-    if got is not None:
-        return got[0]
-    one = filled(Size(()), 1, dt.int64, device).expand(index.shape)
-    return _scatter.write_rows(filled(Size((size,)), 0, dt.int64, device), cast(index, dt.int64), one, 1, size, 1, "add", False,
-                               _scatter.code(device, name, 0, size))
-
-
-@composite("histc", samples=lambda: [((_values(40), 5, -1, 1), {}), ((_values(40),), dict(bins=4))])
-def histc(input, bins=100, min=0, max=0, *, out=None):
-    """Counts in ``bins`` equal bins from ``min`` to ``max`` inclusive (both 0: from the smallest to the greatest element); others are not
-    counted."""
-    if not input.dtype.is_floating_point:
-        raise NotImplementedError(f'"histogram_cpu" not implemented for \'{type_name(input.dtype)}\'')
-    if bins <= 0:
-        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    low, high, x, count = float(min), float(max), input.detach().reshape(-1), _histogram
-    if low == high and x._numel:
-        few = _host_sized(x)
-        (low, high), count = bounds(x), _few_counted if few else _histogram.__wrapped__     # what is read differs from call to call
-        if not (np.isfinite(low) and np.isfinite(high)):
-            raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
-    if low == high:
-        low, high = low - 1, high + 1
-    if low > high:
-        raise RuntimeError("torch.histc: max must be larger than min")
-    return _deliver(count(x, low, high, bins), out)
-
-
-def _few_counted(input, low, high, bins):
-    """The counts of ``histc`` where the elements were read anyway, in the same steps."""
-    kind = np.float64 if input.dtype is dt.float64 else np.float32
-    x, low, high = read(input).astype(kind), kind(low), kind(high)
-    with np.errstate(all="ignore"):
-        place = np.floor((x - low) * kind(bins) / (high - low))
-    inside = (x >= low) & (x <= high)
-    counts = np.bincount(np.clip(place[inside], 0, bins - 1).astype(np.int64), minlength=bins)
-    return from_array(counts, input._storage.device, input.dtype)
-
-
-@functools.partial(repeated, mode="whole")
-def _histogram(input, low, high, bins):
-    """The counts of ``histc``."""
-    work = dt.float64 if input.dtype is dt.float64 else dt.float32
-    x = cast(input, work)
-    span = float(work.np.type(high) - work.np.type(low))
-    place = ((x - low) * float(bins) / span).floor().clamp(0, bins - 1)                   # rounded step by step as PyTorch does
-    place = cast(where((x >= low) & (x <= high), place, float(bins)), dt.int32)            # one bin more, for what lies outside
-    return cast(_tally(place.contiguous(), bins + 1, "histc")[:bins], input.dtype)
-
-
-@composite("histogram", samples=lambda: [((_values(40), 5), {}), ((_values(40), 4), dict(range=(-1.0, 1.0), density=True)), ((_values(40),), {})],
-           numpy=lambda x, bins=100, *, range=None, weight=None, density=False: np.histogram(x, bins, range, density, weight))
-def histogram(input, bins=100, *, range=None, weight=None, density=False, out=None):
-    """Counts (or sums of ``weight``) in bins, and the bins' edges: ``(hist, bin_edges)``.
-
-    Args:
-        bins: how many of equal width over ``range`` (default: from the smallest to the greatest element), or a vector of sorted edges.
-        density: divide so that the histogram integrates to 1.
-    """
-    x, device = input.detach().reshape(-1), input._storage.device
-    if not x.dtype.is_floating_point:
-        raise NotImplementedError(f'"histogram_cpu" not implemented for \'{type_name(x.dtype)}\'')
-    if isinstance(bins, Tensor):
-        edges = bins.clone()                                    # they are part of the result
-    else:
-        if bins <= 0:
-            raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-        low, high = bin_range(range if range is not None else bounds(x) if x._numel else (0.0, 1.0))
-        low, high = (low - 0.5, high + 0.5) if low == high else (low, high)
-        edges = linspace(low, high, bins + 1, dtype=x.dtype, device=input.device)
-    count = edges._numel - 1
-    inside = (x >= edges[0]) & (x <= edges[-1])
-    place = (searchsorted(edges, x, right=True) - 1).clamp(0, count - 1)
-    values = cast(inside, x.dtype) if weight is None else cast(inside, x.dtype) * weight.detach().reshape(-1)
-    hist = filled(Size((count,)), 0, x.dtype, device)
-    _scatter.write_rows(hist, place, values, 1, count, 1, "add", False, _scatter.code(device, "histogram", 0, count))
-    if density:
-        hist = hist / (hist.sum() * (edges[1:] - edges[:-1]))
-    return _deliver(named("histogram", "hist", "bin_edges")(hist, edges), out)
 
 
 # ``place`` counts the classes: a division of IDX by their number would cost more than all the rest.

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from .._tensor import formats
-from .._tensor.declare import composite, kernel
+from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.dispatch import run
 from .._tensor.inplace import set_out
 from .._tensor.interop import from_array
@@ -147,6 +147,8 @@ def topk(input, k, dim=-1, largest=True, sorted=True, *, out=None):
     d, k = wrap_dim(dim, len(input.shape)), whole(k)
     if not 0 <= k <= (input.shape[d] if input.shape else 1):
         raise RuntimeError("selected index k out of range")
+    if not input.shape:
+        k = 1                                                       # of one number there is no less
     return _deliver(named("topk", "values", "indices")(_topk(input, d, k, flag("topk", "largest", largest), input.shape)), out)
 
 
@@ -264,6 +266,8 @@ def mode(input, dim=-1, keepdim=False, *, out=None):
 
 
 # -- quantiles ------------------------------------------------------------------------------------------------------------------------------
+_levels = elementwise("_levels", "input", "input", checked=dict(bool="0", int="0", float="!(input >= 0 && input <= 1)"), method=False, inplace=False,
+                     failure=(RuntimeError, "quantile() q values must be in the range [0, 1]"), vjp=dict(input=lambda g: g))
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -279,10 +283,12 @@ def _quantile(input, q, dim, keepdim, interpolation, ignore_nan):
         if not 0 <= q <= 1:
             raise RuntimeError(f"{name}() q must be in the range [0, 1] but got {q}")
         q = filled(Size(()), float(q), input.dtype, input._storage.device)
+    elif len(q.shape) > 1:
+        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     elif q.dtype is not input.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if len(q.shape) > 1:
-        raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
+    else:
+        q = _levels(q)
     rank = len(input.shape)
     d = None if dim is None else wrap_dim(dim, rank)
     x = input.reshape(-1) if dim is None or not rank else input.movedim(d, -1)

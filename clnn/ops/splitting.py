@@ -92,7 +92,9 @@ def _apart(pieces):
 def split_with_sizes(input, split_sizes, dim=0):
     """Views of the given lengths along ``dim``, which must add up to its size."""
     d = wrap_dim(dim, len(input.shape))
-    if sum(split_sizes) != input.shape[d] or any(s < 0 for s in split_sizes):
+    if any(s < 0 for s in split_sizes):
+        raise RuntimeError(f"split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={list(split_sizes)}")
+    if sum(split_sizes) != input.shape[d]:
         raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {input.shape[d]} (input tensor's size at dimension {d}), "
                            f"but got split_sizes={list(split_sizes)}")
     return _pieces("SplitWithSizes", input, d, [whole(s) for s in split_sizes])
@@ -155,6 +157,9 @@ def tensor_split(input, indices_or_sections, dim=0):
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     if isinstance(indices_or_sections, Tensor) and indices_or_sections.dtype is not dt.int64:
         raise RuntimeError(f"tensor_split expected tensor_indices_or_sections to have dtype of long, but got {type_name(indices_or_sections.dtype)}")
+    if isinstance(indices_or_sections, Tensor) and len(indices_or_sections.shape) > 1:
+        raise RuntimeError("tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got a tensor with "
+                           f"{len(indices_or_sections.shape)} dims")
     d = wrap_dim(dim, len(input.shape))
     size = input.shape[d]
     cuts = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections

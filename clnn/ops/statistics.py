@@ -53,6 +53,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
            samples=lambda: [((np.random.default_rng(0).standard_normal((3, 8)),), {})], dtypes=_REAL)
 def corrcoef(input):
     """Correlation coefficients of variables in rows."""
+    if len(input.shape) > 2:
+        raise RuntimeError(f"corrcoef(): expected input to have two or fewer dimensions but got an input with {len(input.shape)} dimensions")
     c = cov(input)
     if not c.shape:
         return c / c

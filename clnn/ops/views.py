@@ -13,6 +13,7 @@ from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core.layout import contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, infer_size, is_contiguous, missing, view_strides, whole, wrap_dim
+from ..core import symbols
 from ..core.symbols import memo
 from ..core.warn import first_time, warn
 from ..graph import fuse, store
@@ -92,8 +93,10 @@ def _bitcast_geometry(input, dtype):
         return (*shape[:-1], shape[-1] * k), (*[s * k for s in strides[:-1]], 1), offset * k
     k = new // old
     if shape[-1] % k or offset % k or any(s % k for s in strides[:-1]):
-        raise RuntimeError(f"view: sizes, strides and offset must be divisible by {k} to view {input.dtype} as a dtype {k} times as wide; got shape "
-                           f"{tuple(shape)}, strides {tuple(strides)}, storage_offset {offset}")
+        what = [("size(-1)", shape[-1]), ("storage_offset()", offset), *[(f"stride({d})", s) for d, s in enumerate(strides[:-1])]]
+        name, value = next((name, value) for name, value in what if value % k)
+        raise RuntimeError(f"self.{name} must be divisible by {k} to view {type_name(input.dtype)} as {type_name(dtype)} (different element sizes), "
+                           f"but got {value}")
     return (*shape[:-1], shape[-1] // k), (*[s // k for s in strides[:-1]], 1), offset // k
 
 
@@ -245,15 +248,17 @@ def _expand(input, size):
         have, stride = (input.shape[i - lead], input._strides[i - lead]) if i >= lead else (1, 0)
         if want == -1:
             if i < lead:
-                raise RuntimeError("expand: -1 is not allowed in a leading, non-existing dimension")
+                raise RuntimeError(f"The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension {i}")
             want = have
         if have != want and have != 1:
             raise RuntimeError(f"The expanded size of the tensor ({want}) must match the existing size ({have}) at non-singleton dimension {i}.  "
                                f"Target sizes: {list(size)}.  Tensor sizes: {list(input.shape)}")
         if want < 0:
             raise RuntimeError(f"expand: size {want} of dimension {i} is negative; only -1, which keeps a size, may be")
+        if i < lead and not symbols.is_number(want) and want == 1:     # PyTorch's steps of new dimensions of one element
+            stride = strides[-1] * out[-1] if out else 0
+        strides.append(stride if have == want else 0)
         out.append(want)
-        strides.append(stride if have == want and i >= lead else 0)
     return tuple(out[::-1]), tuple(strides[::-1]), input._offset
 
 
@@ -343,9 +348,13 @@ def ravel(input):
 def unflatten(input, dim, sizes):
     """Dimension ``dim`` split into ``sizes``."""
     d = wrap_dim(dim, len(input.shape))
+    if isinstance(sizes, (list, tuple)) and not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
     try:
         sizes = infer_size(_numbers(sizes), input.shape[d])
-    except RuntimeError:
+    except RuntimeError as exc:
+        if not str(exc).startswith("shape '"):
+            raise RuntimeError(f"unflatten got an unexpected error:\n{exc}") from None
         raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {d} ({input.shape[d]}) in the input tensor") from None
     return reshape(input, tuple(input.shape[:d]) + tuple(sizes) + tuple(input.shape[d + 1:]))
 
@@ -376,8 +385,10 @@ def as_strided(input, size, stride, storage_offset=None):
     offset = input._offset if storage_offset is None else whole(storage_offset)
     if any(s < 0 for s in stride):
         raise RuntimeError(f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
-    if offset < 0 or any(n < 0 for n in size):
-        raise RuntimeError(f"as_strided: sizes and offset must not be negative, got sizes {list(size)} and storage offset {offset}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    if any(n < 0 for n in size):
+        raise RuntimeError(f"as_strided: sizes must not be negative, got sizes {list(size)}")
     last = offset + 1 + sum((n - 1) * s for n, s in zip(size, stride)) if 0 not in size else 0
     if last * input.dtype.itemsize > input._storage.nbytes:
         raise RuntimeError(f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {input.dtype.itemsize} "

@@ -57,7 +57,7 @@ DOMAINS = {
     "special_scaled_modified_bessel_k1": (POSITIVE,),
     "zeta": (ABOVE_ONE, POSITIVE), "mvlgamma": (ABOVE_ONE,), "igamma": (POSITIVE, POSITIVE), "igammac": (POSITIVE, POSITIVE),
     "div": (ANY, NONZERO), "lerp": (ANY, ANY, WEIGHT), "exp2": (ANY,), "tan": (Domain(-1.3, 1.3, -1, 1),), "sinc": (NONZERO,),
-    "probability": (PROBABILITY,), "not_negative": (POSITIVE,),
+    "probability": (PROBABILITY,), "levels": (PROBABILITY,), "not_negative": (POSITIVE,),
     "bce": (PROBABILITY, PROBABILITY), "bce_target": (PROBABILITY,), "addcdiv": (ANY, ANY, NONZERO), "log_ndtr": (ANY,), "where": (ANY, ANY, ANY),
 }
 
