@@ -20,6 +20,7 @@ from .dispatch import plain
 from .device import public
 from .grad_mode import state
 from .inplace import apply_inplace, put, refuse_overlap
+from .listed import whole_numbers
 from .tensor import Tensor, view_of
 
 
@@ -423,6 +424,8 @@ def getitem(x, index):
     view = _basic(x, index)
     if view is not None:
         return view
+    if index.__class__ is list and x.__class__ is Tensor and x.shape:
+        index = whole_numbers(index, x)
     if isinstance(index, Tensor) and index.dtype is dt.int64 and index.shape and x.shape and x.shape[0] and index._storage.device is x._storage.device \
             and (x._dense or x.__class__ is not Tensor):
         found = gathered(x, [index, *[None] * (len(x.shape) - 1)])

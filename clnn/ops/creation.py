@@ -13,7 +13,7 @@ from .._tensor import foreign, formats, later
 from .._tensor.device import holding, public, resolve
 from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before the first record)
 from .._tensor.foreign import NoStrides
-from .._tensor.interop import from_array, in_order, over
+from .._tensor.interop import from_array, from_bytes, in_order, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
 from .._tensor.worded import absent, refuse, said
 from ..core import dtype as dt
@@ -23,8 +23,9 @@ from ..core.warn import warn
 from ..graph import fuse
 from ..graph.node import Expr, Storage, constants
 from ..graph.op import REGISTRY
+from ..runtime.device import Device
 from ._factory import _done, constant, factory
-from ._data import check_range, has_numpy, nested, to_array
+from ._data import check_range, has_numpy, nested, packed_numbers, to_array
 
 _ARANGE_INT = Expr("arange", ("start", "step"), dict(bool="0", int="start + step * (ACC)IDX", float="start + step * (ACC)IDX"))
 _EYE = Expr("eye", ("m",), "((IDX % (m + 1) == 0 && IDX < m * (m + 1)) ? 1 : 0)", longs=("m",))
@@ -446,6 +447,10 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
         tensor([[1, 2],
                 [3, 4]])
     """
+    if dtype is None and (plain := packed_numbers(data)) is not None:
+        home, (values, shape, row) = resolve(device), plain
+        if home.__class__ is Device and not home.records():
+            return _done(from_bytes(values, shape, row, home), requires_grad)
     row = dt.as_dtype(dtype)
     if isinstance(data, Tensor):
         warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "

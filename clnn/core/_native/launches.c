@@ -233,7 +233,7 @@ static PyObject *enqueue_here(PyObject *way, PyObject *device, PyObject *state, 
 {
     PyObject *direct = AT(way, Prepared_direct);
     if (Py_IS_TYPE(direct, &Direct_made)) {
-        if (forget_peek(state) || (AT(way, Prepared_checked) == Py_True && PyDict_SetItem(state, s_err_dirty, Py_True)))
+        if (forget_peek(state))
             return NULL;
         int done = run_direct(direct, picked, AT(way, Prepared_numbers), numbers);
         if (done)
@@ -259,10 +259,32 @@ static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObjec
     return event;
 }
 
-/* Raise at once what a launch reported. */
+/* What kernels reported: the first number of an array that lives as long as its device, or -1 where that is not to be seen. */
+static int reported(PyObject *word)
+{
+    static PyObject *seen;
+    static const volatile int *first;
+    if (word != seen) {
+        Py_buffer view;
+        if (PyObject_GetBuffer(word, &view, PyBUF_SIMPLE)) {
+            PyErr_Clear();
+            return -1;
+        }
+        seen = word, first = view.len >= (Py_ssize_t)sizeof(int) ? view.buf : NULL;
+        PyBuffer_Release(&view);
+    }
+    return first == NULL ? -1 : *first;
+}
+
+/* Raise at once what a launch reported: Device.look. */
 static int look(PyObject *device, PyObject *state)
 {
-    PyObject *word = of_device(state, word), *got = word == NULL || word == Py_None ? Py_NewRef(Py_None) : PyObject_CallMethodNoArgs(device, s_look);
+    PyObject *word = of_device(state, word), *got = NULL;
+    if (word == NULL || word == Py_None)
+        return 0;
+    if (reported(word) == 0)
+        return of_device(state, err_dirty) == Py_False ? 0 : PyDict_SetItem(state, s_err_dirty, Py_False);
+    got = PyObject_CallMethodNoArgs(device, s_look);
     Py_XDECREF(got);
     return got == NULL ? -1 : 0;
 }
@@ -312,7 +334,7 @@ static int launched_anew(PyObject *prepared, PyObject *device, PyObject *state, 
     if (done > 0) {
         double before = PyFloat_AsDouble(AT(like, Prepared_seconds)), seconds = before;
         int checked = AT(like, Prepared_checked) == Py_True;
-        done = PyErr_Occurred() || forget_peek(state) || (checked && PyDict_SetItem(state, s_err_dirty, Py_True)) ? -1
+        done = PyErr_Occurred() || forget_peek(state) ? -1
             : run_anew(way, AT(prepared, Prepared_where), AT(prepared, Prepared_args), picked, AT(prepared, Prepared_numbers), numbers, &seconds);
         PyObject *now = done <= 0 || seconds == before ? NULL : PyFloat_FromDouble(seconds);
         if (now != NULL)

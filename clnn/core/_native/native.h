@@ -137,7 +137,7 @@ static inline int is_true(PyObject *value)                                      
 }
 
 /* of_device(state, name): what a device has among its attributes ``state``, borrowed; NULL without an error where it has no such. */
-#define DEVICE(X) X(alloc) X(alloc_all) X(inline) X(last) X(lock) X(near) X(peek) X(queue) X(recording) X(tended) X(transfers) X(waiting) X(word)
+#define DEVICE(X) X(alloc) X(alloc_all) X(inline) X(last) X(lock) X(near) X(peek) X(queue) X(recording) X(tended) X(transfers) X(waiting) X(word) X(err_dirty)
 #define of_device(state, name) of_device_##name(state)
 #define X(name) \
     static inline PyObject *of_device_##name(PyObject *state) \
