@@ -363,7 +363,7 @@ def test_error_word(dev):
     for value in (-7, 1 << 40):
         with pytest.raises(IndexError, match=f"gather: index {value} is out of bounds for size 10"):
             launch(dev, k, (8,), (8,), value, dev.error_buffer)      # raises at once where it runs in the calling thread
-            assert dev.err_dirty and dev.inline is None
+            assert dev.err_dirty and (dev.inline is None or dev.last is not dev.inline.done)      # a machine that was busy a moment ago has it elsewhere
             dev.synchronize()
         dev.synchronize()  # reported once
     buf = dev.alloc(64)
