@@ -114,8 +114,9 @@ def _by_vectors(w, per_row, scalar, first):
             "            part[q] = sum;", "        }"]
 
 
-def column(writer, head, size, per_row, scalar, store, narrow=False, ahead=()):
-    """Statements of the column form: ``chunk`` of ``size`` columns per work-item; ``store`` stores ``total`` of column ``i``. ``narrow``: there are never 64.
+def column(writer, head, size, per_row, scalar, store, narrow=False, ahead=(), whole_store=""):
+    """Statements of the column form: ``chunk`` of ``size`` columns per work-item; ``store`` stores ``total`` of column ``i``, ``whole_store`` a vector of them from
+    there on, if there is such a statement. ``narrow``: there are never 64.
 
     ``ahead``: per leaf that lies along the columns its number and the step of its rows. Runs are as long as a page where rows are that long and there is
     enough to do (``reduce._span``): rows lie in pages of their own then, and the first lines of each cost as much as many more.
@@ -141,7 +142,10 @@ def column(writer, head, size, per_row, scalar, store, narrow=False, ahead=()):
             f"                const {w.vector} a = wide[d / {w.width}];",
             # written another way than read: of a choice between what stands there and another value Intel's compiler makes a masked store, half as fast
             f"                vstore{w.width}({w.fold('a', 'e')}, 0, part + d);", "            }", "        }", "    }",
-            "    for (int l = 0; l < m; l++) {", "        const long i = first + l;",
+            "    int l = 0;",
+            *([f"    for (; l + {w.width} <= whole; l += {w.width}) {{", "        const long i = first + l;",
+               f"        const {w.vector} total = vload{w.width}(0, part + l);", "        " + whole_store, "    }"] if whole_store else []),
+            "    for (; l < m; l++) {", "        const long i = first + l;",
             f"        const {acc} total = part[l < whole ? l : l + whole + {w.width} - m];", "        " + store, "    }"]
 
 

@@ -34,7 +34,7 @@ _REST = "#pragma clang loop vectorize(disable) interleave(disable) unroll(disabl
 _DRAWN_VECTOR = re.compile(r"\bas_ulong8\(d\d+_\d+\)|\bd\d+_\d+(?:\.lo|\.hi)?")
 
 
-def _plain(text, names, more=()):
+def is_plain(text, names, more=()):
     """True when ``text`` holds nothing but operands, numbers, + - * / & | ^ ~ and functions of vectors."""
     at, text = 0, text.strip()
     while at < len(text):
@@ -173,7 +173,7 @@ def _instruction(program, n, types, own, width, part):
             raise _Scalar
     if compute.category == dt.INT and _FLOATING.search(text):     # which makes a number of the operand there
         raise _Scalar
-    kind = choices.VECTOR if _plain(_DRAWN_VECTOR.sub("1", text) if expr.uses_index else text, expr.names, _DRAWN if expr.uses_index else ()) else None
+    kind = choices.VECTOR if is_plain(_DRAWN_VECTOR.sub("1", text) if expr.uses_index else text, expr.names, _DRAWN if expr.uses_index else ()) else None
     if kind is None and not (expr.uses_index or expr.longs) and compute.category in (dt.INT, dt.FLOAT):
         kind = choices.kind(text, expr.names, _FUNCTIONS)
     if kind is None or (kind == choices.MASK) != (out.category == dt.BOOL and compute.category != dt.BOOL):
