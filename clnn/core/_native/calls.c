@@ -260,7 +260,8 @@ int ready_calls(void)
 static int rebindable(PyObject *target, PyObject *result)
 {
     PyObject *st = AT(target, Tensor__storage), *src = AT(result, Tensor__storage);
-    if (!IS(st, Storage) || !IS(src, Storage) || st == src || AT(src, Storage_node) == Py_None || AT(st, Storage_pinned) != Py_False || AT(src, Storage_pinned) != Py_False)
+    if (!IS(st, Storage) || !IS(src, Storage) || st == src || AT(src, Storage_node) == Py_None || AT(st, Storage_pinned) != Py_False || AT(src,
+        Storage_pinned) != Py_False)
         return 0;
     if (AT(target, Tensor__dense) != Py_True || AT(result, Tensor__dense) != Py_True || AT(target, Tensor_dtype) != AT(result, Tensor_dtype))
         return 0;
@@ -460,7 +461,8 @@ static int describe_value(PyObject *v, int grad, int free, PyObject *key, PyObje
         int tracked = grad ? needs_grad(v) : 0;
         if (tracked < 0 || !PyObject_TypeCheck(storage, Storage_type))
             return tracked < 0 ? -1 : 0;
-        return PyList_Append(tensors, v) || PyList_Append(key, AT(v, Tensor_shape)) || PyList_Append(key, AT(v, Tensor__strides)) || PyList_Append(key, AT(v, Tensor_dtype))
+        return PyList_Append(tensors, v) || PyList_Append(key, AT(v, Tensor_shape)) || PyList_Append(key, AT(v, Tensor__strides)) || PyList_Append(key,
+            AT(v, Tensor_dtype))
             || PyList_Append(key, AT(storage, Storage_device)) || PyList_Append(key, tracked ? Py_True : Py_False) ? -1 : 1;
     }
     if (plain < 0 || (known = PySet_Contains(the_thin_attributes, (PyObject *)Py_TYPE(v))) <= 0)
@@ -497,7 +499,8 @@ static PyObject *record_known(PyObject *found, PyObject *tensors, PyObject *into
     }
     if (operands != NULL && (result == Py_None || (result == NULL && !PyErr_Occurred()))) {
         Py_XDECREF(result);
-        result = PyObject_CallFunctionObjArgs(the_record_elementwise, AT(found, Thinned_expr), AT(found, Thinned_compute), AT(found, Thinned_result), AT(found, Thinned_shape),
+        result = PyObject_CallFunctionObjArgs(the_record_elementwise, AT(found, Thinned_expr), AT(found, Thinned_compute), AT(found, Thinned_result),
+            AT(found, Thinned_shape),
                                               AT(found, Thinned_numel), operands, NULL);
     }
     if (result != NULL && result != into && AT(found, Thinned_tracked) == Py_True && leave_entry(AT(found, Thinned_op), result, operands, AT(found, Thinned_label)))

@@ -95,7 +95,8 @@ static PyObject *next_storage(const Made *made)
 {
     PyObject *storage;
     if (made->kind == NODE) {
-        PyObject *node = made->source, *what[] = {AT(node, Node_expr), AT(node, Node_args), AT(node, Node_compute), AT(node, Node_dtype), AT(node, Node_shape), AT(node, Node_numel),
+        PyObject *node = made->source, *what[] = {AT(node, Node_expr), AT(node, Node_args), AT(node, Node_compute), AT(node, Node_dtype), AT(node, Node_shape),
+            AT(node, Node_numel),
                                                   AT(node, Node_device), AT(node, Node_count), AT(node, Node_leaves), AT(node, Node_linear)};
         return new_pending(what);
     }

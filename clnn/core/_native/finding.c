@@ -5,7 +5,8 @@
 static Py_ssize_t nonzero_in(const char *at, Py_ssize_t n, PyObject *dtype, int64_t *places)
 {
     Py_ssize_t count = 0;
-#define FIND(type) do { for (Py_ssize_t i = 0; i < n; i++) { type value; memcpy(&value, at + i * (Py_ssize_t)sizeof value, sizeof value); places[count] = i; count += value != 0; } return count; } while (0)
+#define FIND(type) do { for (Py_ssize_t i = 0; i < n; i++) { type value; memcpy(&value, at + i * (Py_ssize_t)sizeof value, \
+    sizeof value); places[count] = i; count += value != 0; } return count; } while (0)
     if (dtype == the_bool)
         FIND(char);
     if (dtype == the_float32)
@@ -47,7 +48,8 @@ PyObject *find_all(PyObject *x, PyObject *device, PyObject *state)
     void *memory = NULL, *target = NULL;
     Py_ssize_t itemsize = size == NULL ? -1 : PyLong_AsSsize_t(size);
     Py_XDECREF(size);
-    if (itemsize > 0 && source != NULL && alloc != NULL && layout_of(x, &l) > 0 && l.rank && l.numel && l.numel <= MOST && is_dense(&l, 0) && address_in(device, source, &memory) > 0) {
+    if (itemsize > 0 && source != NULL && alloc != NULL && layout_of(x, &l) > 0 && l.rank && l.numel && l.numel <= MOST && is_dense(&l, 0) && address_in(device,
+        source, &memory) > 0) {
         Py_ssize_t width = l.sizes[l.rank - 1];
         for (Py_ssize_t row = 0; row < l.numel / width && total >= 0; row++) {
             counts[row] = nonzero_in((char *)memory + (l.offset + row * width) * itemsize, width, AT(x, Tensor_dtype), places + total);

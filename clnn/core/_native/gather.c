@@ -1,4 +1,5 @@
-/* Few elements by index, read and written by the host where it has the device's memory before it: indexing.gathered and scattered. A launch would take longer, and lengths that depend
+/* Few elements by index, read and written by the host where it has the device's memory before it: indexing.gathered and scattered. A launch would take longer,
+   and lengths that depend
    on data make each call one of a new size. */
 #include "native.h"
 #include "gather.h"
@@ -170,7 +171,8 @@ static inline void move(char *to, const char *from, Py_ssize_t n)
 /* Put one element of ``size`` bytes at ``n`` places one after another. */
 static void fill(char *to, const char *from, Py_ssize_t n, Py_ssize_t size)
 {
-#define FILL(type) do { type value; memcpy(&value, from, sizeof value); for (Py_ssize_t i = 0; i < n; i++) memcpy(to + i * (Py_ssize_t)sizeof value, &value, sizeof value); } while (0)
+#define FILL(type) do { type value; memcpy(&value, from, sizeof value); for (Py_ssize_t i = 0; i < n; i++) memcpy(to + i * (Py_ssize_t)sizeof value, &value, \
+    sizeof value); } while (0)
     if (size == 4)
         FILL(uint32_t);
     else if (size == 8)
@@ -281,7 +283,8 @@ static int plan(Plan *p, PyObject *x, PyObject *indices, int n, int first)
     if (layout_of(x, &p->base) <= 0 || !is_in_rows(&p->base) || PyList_GET_SIZE(indices) != p->base.rank)
         return 0;
     PyObject *index = PyList_GET_ITEM(indices, first);
-    if (AT(index, Tensor_dtype) == the_bool ? n != 1 || first || !plan_mask(p, index) : n == 1 ? !plan_numbers(p, index, first) : n != p->base.rank || !plan_points(p, indices))
+    if (AT(index, Tensor_dtype) == the_bool ? n != 1 || first || !plan_mask(p, index) : n == 1 ? !plan_numbers(p, index, first) : n != p->base.rank
+        || !plan_points(p, indices))
         return 0;
     for (p->tail = p->base.rank, p->block = 1; p->tail - 1 > p->dim && p->base.steps[p->tail - 1] == p->block; p->tail--)
         p->block *= p->base.sizes[p->tail - 1];
@@ -396,7 +399,8 @@ static void copy_region(const Layout *to, const Layout *from, int d, char *at, c
 
 /* What store() of stores.c launches, done by the host where it has the memory of a device before it that does nothing: 1; 0 where it has not.
    ``read``, ``first`` and ``from``: a buffer, and where what is written lies in it; NULL for ``value``, a number. */
-int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first, PyObject *from,
+int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first,
+    PyObject *from,
                PyObject *value)
 {
     Layout to, source = {.rank = 0};
@@ -472,7 +476,8 @@ static PyObject *done_here(PyObject *x, PyObject *indices, PyObject *value)
     int first = 0, count = 0, good;
     if (births == NULL || dispatched == NULL)
         return NULL;
-    if (!IS(x, Tensor) || !PyObject_TypeCheck(AT(x, Tensor__storage), Storage_type) || births != Py_None || dispatched != Py_None || (indices != NULL && !PyList_Check(indices)) || (good = calls_are_usual()) <= 0)
+    if (!IS(x, Tensor) || !PyObject_TypeCheck(AT(x, Tensor__storage), Storage_type) || births != Py_None || dispatched != Py_None || (indices != NULL
+        && !PyList_Check(indices)) || (good = calls_are_usual()) <= 0)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
     PyObject *device = AT(AT(x, Tensor__storage), Storage_device), *state, *lock, *side;
     if ((indices != NULL && is_tracked(x)) || (state = PyObject_GenericGetDict(device, NULL)) == NULL)

@@ -374,7 +374,8 @@ static int usual(PyObject *state, PyObject **side)
     *side = of_device(state, inline);
     if (quiet < 0)
         return -1;
-    return quiet && !PyObject_IsTrue(AT(the_config, Config_debug)) && !PyDict_GET_SIZE(the_shared) && *side != NULL && (*side == Py_None || IS(*side, Inline)) && waiting != NULL
+    return quiet && !PyObject_IsTrue(AT(the_config, Config_debug)) && !PyDict_GET_SIZE(the_shared) && *side != NULL && (*side == Py_None || IS(*side, Inline))
+        && waiting != NULL
         && !PyObject_IsTrue(waiting);
 }
 
@@ -426,7 +427,8 @@ PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n)
     return n == 2 || n == 3 ? run_here(prepared, args, n, 0) : PyErr_Format(PyExc_TypeError, "run() takes a device, buffers and numbers");
 }
 
-PyMethodDef run_prepared_method = {"run", (PyCFunction)(void (*)(void))run_prepared, METH_FASTCALL, "Launch with buffers, as a tuple of places and buffers, and numbers."};
+PyMethodDef run_prepared_method = {"run", (PyCFunction)(void (*)(void))run_prepared, METH_FASTCALL,
+    "Launch with buffers, as a tuple of places and buffers, and numbers."};
 
 /* One launch of a list; the device's lock is held. The one before may wait for the build of its kernel, and all that follow wait with it. */
 static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyObject *side, PyObject *picked)

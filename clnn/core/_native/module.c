@@ -169,7 +169,8 @@ static PyObject *method(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!", &PyType_Type, &type))
         return NULL;
     PyMethodDef *found = type == Recipe_type ? &run_recipe_method : type == Prepared_type ? &run_prepared_method
-        : type == Memory_type ? &alloc_method : type == Storage_type ? &buffer_method : type == Tensor_type ? &alias_method : (PyObject *)type == the_Size ? &size_method : NULL;
+        : type == Memory_type ? &alloc_method : type == Storage_type ? &buffer_method : type == Tensor_type ? &alias_method : (PyObject *)type == the_Size
+            ? &size_method : NULL;
     return found == NULL ? PyErr_Format(PyExc_TypeError, "no class with a method in C") : PyDescr_NewMethod(type, found);
 }
 
@@ -246,11 +247,13 @@ PyMODINIT_FUNC PyInit__native(void)
 #define X(n) if ((s_##n = PyUnicode_InternFromString(#n)) == NULL) return NULL;
     NAMES(X)
 #undef X
-    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape() || ready_calls() || ready_windows() || PyType_Ready(&Rare_type))
+    if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape()
+        || ready_calls() || ready_windows() || PyType_Ready(&Rare_type))
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
     if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)
-            || PyModule_AddObject(made_module, "FORGET", PyLong_FromVoidPtr((void *)forget)) || PyModule_AddType(made_module, &Direct_made) || PyModule_AddType(made_module, &Lock_made) || PyModule_AddType(made_module, &Remembered_made)))
+            || PyModule_AddObject(made_module, "FORGET", PyLong_FromVoidPtr((void *)forget)) || PyModule_AddType(made_module, &Direct_made)
+                || PyModule_AddType(made_module, &Lock_made) || PyModule_AddType(made_module, &Remembered_made)))
         Py_CLEAR(made_module);
     return made_module;
 }

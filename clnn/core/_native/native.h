@@ -1,7 +1,8 @@
 /* What the C functions share: classes and their slots, functions and objects of Python's modules, and small helpers.
 
-   Objects stay Python's: their slots are found by name when a class is told (`know`), and read where they lie. Variables of modules that may change are looked up in
-   their module each time. Whatever is not the usual case goes to the Python function, before anything was done. */
+   Objects stay Python's: their slots are found by name when a class is told (`know`), and read where they lie. Variables of modules that may change, attributes of a
+   thread's state and of devices are asked for each time: what was found last holds as long as the version of their dictionary (`variable`, `own`,
+   `of_device`). Whatever is not the usual case goes to the Python function, before anything was done. */
 #ifndef CLNN_NATIVE_H
 #define CLNN_NATIVE_H
 #define PY_SSIZE_T_CLEAN
@@ -28,17 +29,20 @@
     X(Prepared, kernel) X(Prepared, sizes) X(Prepared, fixed) X(Prepared, constants) X(Prepared, checked) X(Prepared, last) X(Prepared, cost) \
     X(Prepared, twin) X(Prepared, numbers) X(Prepared, direct) X(Prepared, where) X(Prepared, args) X(Prepared, like) X(Prepared, shared) X(Prepared, seconds) \
     X(Kernel, cl) X(Kernel, owner) X(Kernel, set_arg) X(Kernel, set_numbers) X(Kernel, set_buffers) X(Kernel, set_bytes) X(Kernel, handle) \
-    X(Cost, calm) X(Cost, skip) X(Inline, done) X(Inline, queue) X(Inline, handle) X(Inline, twin) X(Inline, short) X(Inline, most) X(Config, debug) X(Config, eager) X(Config, matmul_precision) X(Config, tensor_cores) \
+    X(Cost, calm) X(Cost, skip) X(Inline, done) X(Inline, queue) X(Inline, handle) X(Inline, twin) X(Inline, short) X(Inline, most) X(Config, debug) \
+    X(Config, eager) X(Config, matmul_precision) X(Config, tensor_cores) \
     X(Memory, peak) X(Memory, requests) X(Memory, _pool) X(Memory, _allocate) \
     X(OpNode, seq) X(OpNode, edges) X(OpNode, outs) X(OpNode, op) X(OpNode, values) X(OpNode, versions) X(OpNode, metas) X(OpNode, keeps) \
     X(SplicedNode, seq) X(SplicedNode, edges) X(SplicedNode, outs) X(SplicedNode, template) X(SplicedNode, operands) X(SplicedNode, versions) \
     X(SplicedNode, kept) X(SplicedNode, owners) X(SplicedNode, nodes) X(SplicedNode, source) X(SplicedNode, numbers) \
-    X(Template, recipe) X(Template, single) X(Template, wanted) X(Template, reached) X(Template, roots) X(Template, kept) X(Template, draws) X(Template, kin) X(dtype, index) \
+    X(Template, recipe) X(Template, single) X(Template, wanted) X(Template, reached) X(Template, roots) X(Template, kept) X(Template, draws) X(Template, kin) \
+    X(dtype, index) \
     X(_Graph, nodes) X(_Graph, number) X(_Graph, key) X(_Graph, buffers) X(_Graph, places) X(_Graph, device) X(_Graph, leaves) X(_Graph, pending) X(_Graph, links) \
     X(AccumulateGrad, seq) X(AccumulateGrad, edges) X(AccumulateGrad, outs) X(AccumulateGrad, variable) \
     X(_Known, launch) X(_Known, picks) X(_Launch, prepared) X(_Launch, places) X(_Launch, moved) \
     X(Recorded, recipe) X(Recorded, op) X(Recorded, places) X(Recorded, values) X(Recorded, label) \
-    X(Mirror, _host) X(Mirror, span) X(Mirror, known) X(Mirror, place) X(Mirror, nbytes) X(dtype, np) X(dtype, itemsize) X(dtype, acc) X(dtype, is_complex) X(dtype, differentiable) X(Config, share_memory) \
+    X(Mirror, _host) X(Mirror, span) X(Mirror, known) X(Mirror, place) X(Mirror, nbytes) X(dtype, np) X(dtype, itemsize) X(dtype, acc) X(dtype, is_complex) \
+    X(dtype, differentiable) X(Config, share_memory) \
     X(Call, kind) X(Call, number) X(Plan, prepared) X(Plan, rest) X(Prepared, buffers)
 #define NAMES(X) \
     X(recorders) X(recording) X(_enqueue) X(on) X(births) X(inline) X(waiting) X(alloc) X(alloc_all) X(lock) \
@@ -49,7 +53,8 @@
     X(_views) X(_default_float) X(number) X(pushing) X(off) X(modes) X(hosted) X(_pending) X(idle) X(transfers) X(_to_host) X(tensor) \
     X(_attribute) X(_without_places) X(position) X(seed) X(freed) \
     X(retains) X(_post_accumulate_hooks) X(_grad) X(kind) X(_stores) X(dispatched) X(pre_hooks) X(hooks) X(trace) X(_other) X(_leaf) X(early) X(tracing) \
-    X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) X(near) X(command_execution_status) X(wait) X(mirrored) X(clear) \
+    X(SliceBackward0) X(SelectBackward0) X(UnsqueezeBackward0) X(AliasBackward0) X(duplicate) X(_to_device) X(traits) X(source) X(free) X(took) X(int_ptr) \
+    X(near) X(command_execution_status) X(wait) X(mirrored) X(clear) \
     X(_fusions) X(_plans) X(LONG) X(popleft) X(mirror) X(values) X(synchronize) X(__class__) X(windows) X(size) X(__dict__) X(_default)
 
 /* launch, node, repeat, dispatch, fuse, shared: dictionaries of modules, and of what arrays look into; the rest are functions and objects of those modules. */
@@ -88,7 +93,8 @@ enum { FAILED = -1, OTHER = 0, TOLD = 1, PYTHON = 2 };      /* what describing c
 /* -- what may change from call to call --------------------------------------------------------------------------------------------- */
 
 #define VARIABLES(X) X(launch, recorders) X(launch, recording) X(launch, _enqueue) X(node, births) X(repeat, on) X(foreign, early) X(foreign, dispatched) \
-    X(symbols, tracing) X(dtypes, _default_float) X(fuse, _known) X(dispatch, contiguous_strides) X(dispatch, _pairs) X(dispatch, _layouts) X(store, _stores) X(reduce, LONG) X(physical, _default)
+    X(symbols, tracing) X(dtypes, _default_float) X(fuse, _known) X(dispatch, contiguous_strides) X(dispatch, _pairs) X(dispatch, _layouts) X(store, _stores) \
+    X(reduce, LONG) X(physical, _default)
 #define OWN(X) X(state, grad) X(state, inference) X(state, watched) X(state, pushing) X(state, autocast) X(override, off) X(override, modes) X(wrapped, modes)
 
 /* What was found under a name, while the dictionary is as it was then: its tag is another after each change. */
@@ -316,7 +322,8 @@ PyObject *new_size(PyTypeObject *type, PyObject *args, PyObject *kwargs);
 PyObject *gathered(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *scattered(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *located(PyObject *module, PyObject *x);
-int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first, PyObject *from,
+int store_here(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first,
+    PyObject *from,
                PyObject *value);
 /* indices.c */
 PyObject *only_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n);

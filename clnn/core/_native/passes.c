@@ -250,7 +250,8 @@ static int add_other(PyObject *graph, PyObject *node)
         }
         number = PyDict_GetItemWithError(AT(graph, _Graph_number), source);
         operands = PySequence_Fast(PyTuple_GET_ITEM(traits, 1), "operands");
-        failed = operands == NULL || PyErr_Occurred() || PyList_Append(key, PyTuple_GET_ITEM(traits, 0)) || add(links, PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(operands)))
+        failed = operands == NULL || PyErr_Occurred() || PyList_Append(key, PyTuple_GET_ITEM(traits, 0)) || add(links,
+            PyLong_FromSsize_t(PySequence_Fast_GET_SIZE(operands)))
             || add(links, PyLong_FromSsize_t(PySequence_Size(edges))) || PyList_Append(links, number == NULL ? Py_None : number) ? -1 : 0;
         for (Py_ssize_t i = 0; !failed && i < PySequence_Fast_GET_SIZE(operands); i++) {
             PyObject *t = PySequence_Fast_GET_ITEM(operands, i);

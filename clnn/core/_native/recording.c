@@ -124,7 +124,8 @@ PyObject *record(PyObject *module, PyObject *const *args, Py_ssize_t n)
 }
 
 /* The storage of a new node over ``refs``, or ``into``, which holds it, where that is a tensor; NULL without an error where Python has to record it. */
-static PyObject *pending(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below, PyObject *into)
+static PyObject *pending(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below,
+    PyObject *into)
 {
     int failing = PyObject_IsTrue(AT(expr, Expr_failing)), eager = is_true(AT(the_config, Config_eager));
     long most = PyLong_AsLong(the_most_leaves);
@@ -142,7 +143,8 @@ static PyObject *pending(PyObject *expr, PyObject *compute, PyObject *dtype, PyO
 }
 
 /* The tensor of such a node. */
-static PyObject *recorded(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below, PyObject *into)
+static PyObject *recorded(PyObject *expr, PyObject *compute, PyObject *dtype, PyObject *shape, PyObject *numel, PyObject *device, PyObject *refs, Below *below,
+    PyObject *into)
 {
     PyObject *storage = pending(expr, compute, dtype, shape, numel, device, refs, below, into), *parts[] = {storage, shape, dtype, numel};
     if (into != NULL)
@@ -299,7 +301,8 @@ static PyObject *layout_of(PyObject *operands)
 /* The references to operands that are walked over as ``found`` says; their device, borrowed. NULL without an error where Python has to look at them. */
 static PyObject *references(PyObject *operands, PyObject *found, PyObject **device, Below *below)
 {
-    PyObject *shape = PyTuple_GET_ITEM(found, 0), *numel = PyTuple_GET_ITEM(found, 1), *walks = PyTuple_GET_ITEM(found, 2), *refs = PyTuple_New(PyTuple_GET_SIZE(operands));
+    PyObject *shape = PyTuple_GET_ITEM(found, 0), *numel = PyTuple_GET_ITEM(found, 1), *walks = PyTuple_GET_ITEM(found, 2),
+        *refs = PyTuple_New(PyTuple_GET_SIZE(operands));
     for (Py_ssize_t i = 0; refs != NULL && i < PyTuple_GET_SIZE(operands); i++) {
         PyObject *t = PyTuple_GET_ITEM(operands, i), *walk = PyList_GET_ITEM(walks, i), *ref = NULL;
         if (walk == Py_None) {

@@ -22,7 +22,8 @@ int bump(PyObject *t)
 /* What tells how a value is stored: see store.store. ``from``: the step of each dimension in the memory of a tensor that is copied, NULL for a number. */
 static PyObject *key_of(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *first, PyObject *from)
 {
-    PyObject *moved = PyObject_IsTrue(offset) ? Py_True : Py_False, *copied = from == NULL ? Py_NewRef(Py_None) : PyTuple_Pack(2, PyObject_IsTrue(first) ? Py_True : Py_False, from);
+    PyObject *moved = PyObject_IsTrue(offset) ? Py_True : Py_False, *copied = from == NULL ? Py_NewRef(Py_None) : PyTuple_Pack(2, PyObject_IsTrue(first)
+        ? Py_True : Py_False, from);
     PyObject *key = copied == NULL ? NULL : PyTuple_Pack(6, device, dtype, shape, strides, moved, copied);
     Py_XDECREF(copied);
     return key;
@@ -58,7 +59,8 @@ static PyObject *numbers_of(PyObject *launch, PyObject *first, PyObject *number,
 }
 
 /* Launch what is known: 1; 0 where it is not known yet. ``read``, ``first``, ``from``: a tensor's buffer, offset and steps; ``number``: in place of these. */
-static int store(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first, PyObject *from,
+static int store(PyObject *device, PyObject *dtype, PyObject *shape, PyObject *strides, PyObject *offset, PyObject *written, PyObject *read, PyObject *first,
+    PyObject *from,
                  PyObject *number)
 {
     PyObject *stores = variable(the_store, s__stores), *key, *launch = NULL, *where = NULL, *numbers = NULL, *got = NULL;
@@ -163,9 +165,11 @@ static int put_tensor(PyObject *t, PyObject *shape, PyObject *strides, PyObject 
     if ((steps = steps_of(value, shape)) == NULL)
         return PyErr_Occurred() ? -1 : 0;
     int done = come_apart(st, 0) ? -1
-        : store_here(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
+        : store_here(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset),
+            steps, NULL);
     if (!done)
-        done = store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset), steps, NULL);
+        done = store(AT(st, Storage_device), AT(t, Tensor_dtype), shape, strides, offset, AT(st, Storage_buf), AT(src, Storage_buf), AT(value, Tensor__offset),
+            steps, NULL);
     Py_DECREF(steps);
     return done;
 }

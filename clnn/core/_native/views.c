@@ -10,7 +10,8 @@ static int watch(PyObject *base, PyObject *view)
     if (known == NULL)
         return -1;
     Py_ssize_t n = PyList_CheckExact(known) ? PyList_GET_SIZE(known) : 0;
-    int few = n && PyLong_AsSsize_t(PyList_GET_ITEM(known, 0)) > n, failed = few ? add(known, PyWeakref_NewRef(view, NULL)) : 0;             /* else they are looked through */
+    int few = n && PyLong_AsSsize_t(PyList_GET_ITEM(known, 0)) > n, failed = few ? add(known, PyWeakref_NewRef(view, NULL))
+        : 0;             /* else they are looked through */
     Py_DECREF(known);
     if (few || PyErr_Occurred())
         return few ? failed : -1;
@@ -115,7 +116,8 @@ static PyObject *recall(PyObject *x, PyObject *found, int tracked)
     PyObject *further = PyTuple_GET_ITEM(found, 2), *before = AT(x, Tensor__offset);
     PyObject *offset = further == zero ? Py_NewRef(before) : PyNumber_Add(before, further), *view = NULL;
     if (offset != NULL)
-        view = seen(x, PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), offset, PyTuple_GET_ITEM(found, 3), offset == zero ? PyTuple_GET_ITEM(found, 4) : Py_False, NULL);
+        view = seen(x, PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), offset, PyTuple_GET_ITEM(found, 3), offset == zero ? PyTuple_GET_ITEM(found, 4)
+            : Py_False, NULL);
     if (view != NULL && tracked && leave_view(PyTuple_GET_ITEM(found, 5), view, x, PyTuple_GET_ITEM(found, 6), PyTuple_GET_ITEM(found, 7)))
         Py_CLEAR(view);
     Py_XDECREF(offset);

@@ -224,7 +224,8 @@ PyObject *asked(PyObject *module, PyObject *const *args, Py_ssize_t n)
             if (got == NULL && !PyErr_Occurred() && (PyObject *)Py_TYPE(storage) == the_Mirrored)
                 got = beside(t, storage);
             if (got == NULL && !PyErr_Occurred() && IS(storage, Storage))
-                got = nbytes > PyLong_AsSsize_t(the_copied) ? looking(t, storage, device, state) : AT(storage, Storage_pinned) == Py_False ? mirrored(t, storage, nbytes) : NULL;
+                got = nbytes > PyLong_AsSsize_t(the_copied) ? looking(t, storage, device, state) : AT(storage, Storage_pinned) == Py_False ? mirrored(t,
+                    storage, nbytes) : NULL;
             if (held(lock, s_release))
                 Py_CLEAR(got);
         }
