@@ -386,19 +386,8 @@ def _identity(call):
     return call.spec.identity(call.acc)
 
 
-def _finished(call, final):
-    """C text of the result, of ``total``."""
-    return codegen._WORD.sub(lambda m: {"a": "total"}.get(m.group(), m.group()), call.spec.finish) if final else "total"
-
-
 def _store(call, out_dtype, final, index):
-    return f"{out_dtype.store}(out, {index}, {_finished(call, final)});"
-
-
-def _store_whole(call, out_dtype, final, index, width):
-    """The same of a vector ``total``; empty where there is no such text."""
-    text = _finished(call, final)
-    return vectors.store(out_dtype, width, f"out + {index}", text) if out_dtype.c == call.acc.c and vectors.is_plain(text, ("total", "c")) else ""
+    return f"{out_dtype.store}(out, {index}, {reduce_vector.finished(call, final)});"
 
 
 def _element(call, program, value, own, leaf_index, indent):
@@ -549,7 +538,7 @@ def _column_vector(call, program, value, out_dtype, nk, nr, final, own, narrow=F
     scalar = _element(call, program, value, own, _index(program, "i", "k", nk - 1), "                ")
     ahead = [(k, f"x{k}_r0") for k, (_, cls, _) in enumerate(program.leaves) if cls == "1"] if nr == 1 else ()
     return _offsets(program) + reduce_vector.column(writer, head, f"k{nk - 1}", per_row, scalar, _store(call, out_dtype, final, where + "i"), narrow, ahead,
-                                                    _store_whole(call, out_dtype, final, where + "i", writer.width))
+                                                    reduce_vector.store_whole(call, out_dtype, final, where + "i", writer.width))
 
 
 def _column(call, program, value, out_dtype, nk, nr, loop, final, own, narrow=False):

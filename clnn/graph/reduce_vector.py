@@ -4,7 +4,7 @@ The partial results are those of the other forms (``reduce.LANES`` per segment, 
 """
 from __future__ import annotations
 
-from . import vectors
+from . import codegen, vectors
 
 LANES = 64
 WIDEST = 2048           # columns per work-item
@@ -68,6 +68,17 @@ class Writer:
                 lines.append(f"{indent}{{ const {self.vector} low = {low}, high = {high}; t{n} = {self.fold('low', 'high')}; }}")
             half //= 2
         return lines
+
+
+def finished(call, final):
+    """C text of the result, of ``total``."""
+    return codegen._WORD.sub(lambda m: {"a": "total"}.get(m.group(), m.group()), call.spec.finish) if final else "total"
+
+
+def store_whole(call, out_dtype, final, index, width):
+    """The same of a vector ``total``; empty where there is no such text."""
+    text = finished(call, final)
+    return vectors.store(out_dtype, width, f"out + {index}", text) if out_dtype.c == call.acc.c and vectors.is_plain(text, ("total", "c")) else ""
 
 
 def row(writer, head, per_row, scalar, store, brief, many=False):

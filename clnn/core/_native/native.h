@@ -260,6 +260,9 @@ static inline int is_tracked(PyObject *t)                                       
 
 /* factories.c */
 extern PyTypeObject Remembered_made;
+/* memory.c */
+extern PyMethodDef alloc_method;
+PyObject *allocated(PyObject *alloc_all, PyObject *sizes);
 /* lock.c */
 extern PyTypeObject Lock_made;
 int held(PyObject *lock, PyObject *how);
@@ -268,7 +271,7 @@ PyObject *run_recipe(PyObject *recipe, PyObject *buffers);
 PyObject *at_once(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *run_prepared(PyObject *prepared, PyObject *const *args, Py_ssize_t n);
 PyObject *run_locked(PyObject *prepared, PyObject *device, PyObject *picked, PyObject *numbers, int locked);
-extern PyMethodDef run_recipe_method, run_prepared_method, alloc_method;
+extern PyMethodDef run_recipe_method, run_prepared_method;
 /* kinds.c */
 int ready_kinds(void);
 int only_integers(PyObject *values);

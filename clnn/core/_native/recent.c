@@ -1,7 +1,7 @@
 /* Calls of a repeated function that were met last, told by the objects themselves: in fewer steps than by a key (see kinds.c). */
 #include "native.h"
 
-enum { KINDS = 4, ATOMS = 12, PARTS = 5 };
+enum { KINDS = 4, ATOMS = 12, PARTS = 5, LUCK = 32, REST = 1024 };
 enum { TENSOR, LIST, VALUE };
 
 /* One value of a call: a tensor's shape, strides, offset, dtype and device; how many items a list has, which follow; or an object. */
@@ -19,7 +19,7 @@ typedef struct {
 
 struct Recent {
     uint64_t tag;                                       /* of the dictionary that the recipes come from, as it was */
-    int next;
+    int next, luck, rest;                               /* luck: kinds that may be kept in vain; rest: calls until more are, where most are of others */
     Kind kinds[KINDS];
 };
 
@@ -115,9 +115,11 @@ PyObject *recent_recipe(Recent *recent, PyObject *known, PyObject *values, int r
 {
     PyObject *buffers[ATOMS];
     int n = 0;
-    if (recent == NULL || recent->tag != TAG(known) || variable(the_symbols, s_tracing) != Py_None)
+    if (recent == NULL || recent->tag != TAG(known) || recent->rest || variable(the_symbols, s_tracing) != Py_None)
         return NULL;
     Kind *kind = kind_like(recent, values, recording, buffers, &n);
+    if (kind != NULL)
+        recent->luck = LUCK;
     if (kind == NULL || (*given = PyList_New(n)) == NULL) {
         PyErr_Clear();
         return NULL;
@@ -160,6 +162,10 @@ Recent *keep_recent(Recent *recent, PyObject *known, PyObject *values, PyObject 
 {
     if (!TAG(known) || variable(the_symbols, s_tracing) != Py_None || (recent == NULL && (recent = PyMem_Calloc(1, sizeof *recent)) == NULL))
         return recent;
+    if (recent->rest && recent->rest--)
+        return recent;
+    if (recent->luck-- <= 0)
+        recent->rest = recent->tag ? REST : 0, recent->luck = LUCK;
     for (int i = 0; i < KINDS && recent->tag != TAG(known); i++)
         drop(&recent->kinds[i]);
     recent->tag = TAG(known);
