@@ -259,7 +259,7 @@ static PyObject *timed(PyObject *way, PyObject *device, PyObject *state, PyObjec
     return event;
 }
 
-/* What kernels reported: the first number of an array that lives as long as its device, or -1 where that is not to be seen. */
+/* What kernels reported: the first number of an array, or -1 where that is not to be seen. */
 static int reported(PyObject *word)
 {
     static PyObject *seen;
@@ -270,7 +270,8 @@ static int reported(PyObject *word)
             PyErr_Clear();
             return -1;
         }
-        seen = word, first = view.len >= (Py_ssize_t)sizeof(int) ? view.buf : NULL;
+        Py_XSETREF(seen, Py_NewRef(word));                  /* kept, so that no other array comes to lie there */
+        first = view.len >= (Py_ssize_t)sizeof(int) ? view.buf : NULL;
         PyBuffer_Release(&view);
     }
     return first == NULL ? -1 : *first;
