@@ -28,7 +28,6 @@ def _numbers(data):
         return None
 
 
-_CODES = {dt.float32: "f", dt.float64: "d"}
 _MOST = 4096            # numbers: more are converted faster by NumPy
 
 
@@ -40,9 +39,9 @@ def packed_numbers(data):
         if (kind is float or kind is int) and not {kind}.issuperset(map(type, data)):
             return None
     row = dt.int64 if kind is int else dt._default_float if kind is float else None
-    code = "q" if kind is int else _CODES.get(row)
-    if code is None or row is dt.float64:                       # which a device may lack
+    if row is not dt.int64 and row is not dt.float32:           # doubles, which a device may lack, and 16 bits
         return None
+    code = "q" if kind is int else "f"
     try:
         return packed(code, data if listed else (data,)).tobytes(), Size((len(data),) if listed else ()), row
     except OverflowError:
