@@ -277,7 +277,7 @@ def _forms(name):
     """The operator, and the function of its own that ``nn.functional`` may have."""
     from .nn import functional
     plain, other = REGISTRY[name].plain, vars(functional).get(name)
-    return [plain, other] if type(other) is FunctionType and other is not plain and other is not REGISTRY[name].fn else [plain]
+    return [plain, other] if isinstance(other, FunctionType) and other is not plain and other is not REGISTRY[name].fn else [plain]
 
 
 def _places():

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 
+from ..core import native
 from ..core.dtype import float32, float64
 from .grad_mode import state
 from .tensor import Tensor
@@ -103,4 +104,4 @@ def with_autocast(op, fn):
             return fn(*args, **kwargs)
         finally:
             state.autocast = policy
-    return call
+    return native.fronted_as(call, fn)

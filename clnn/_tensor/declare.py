@@ -131,6 +131,10 @@ def _inplace_form(op, fn, name, swift):
             raise
     inplace.__name__ = inplace.__qualname__ = name + "_"
     inplace.__doc__ = f"In-place form of :func:`clnn.{name}`."
+    if swift is not None or filling:
+        inplace = native.front(inplace, into=True, **({} if swift is None else {"swift": swift}))
+    elif thin is not None:
+        inplace = native.front(inplace, into=True, thin=thin.known, free=thin.free)
     return inplace
 
 
@@ -301,7 +305,11 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
         return set_out(target, r, args)
     call = functools.wraps(body)(call)
     call.thin = thin
-    return call
+    if again is not None:
+        return native.front(call, again=again, named=by_name)
+    if seen is not None:
+        return native.front(call, seen=seen)
+    return call if thin is None else native.front(call, thin=thin.known, free=thin.free)
 
 
 def with_list(args, kwargs):
@@ -459,7 +467,8 @@ def _kernel_call(op, body, params, bind, variadic):
         if target is not None and op.name in EXACT:
             same_dtype(op, target, r)
         return r if target is None else set_out(target, r, values)
-    return functools.update_wrapper(call, body, updated=())
+    call = functools.update_wrapper(call, body, updated=())
+    return call if again is None else native.front(call, again=again, op=op, operands=total, shown=op.public, listed=variadic)
 
 
 def _tracks(values, variadic):
@@ -519,8 +528,8 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
             if key is not None:
                 note(known, key, base, r)
             return r
-        functools.update_wrapper(call, body, updated=())
-        return _finish(op, call, method, inplace)
+        call = functools.update_wrapper(call, body, updated=())
+        return _finish(op, native.front(call, seen=known) if steady else call, method, inplace)
     return decorate
 
 

@@ -144,7 +144,7 @@ def unary(op):
             op.attach(op, r, (input,))
         return r if out is None else _delivered(op, out, r, (input,))
     call.swift = swift
-    return call
+    return native.front(call, swift=swift, operands=1)
 
 
 def unsupported(op, dtype):
@@ -261,8 +261,9 @@ def binary(op):
         except TypeError:                                       # of too few or too many, too
             refuse(op.name, args)
             raise
+    call = native.front(call, swift=swift, operands=2)
     named.fast, named.swift = call, swift
-    return named
+    return native.front(named, swift=swift, operands=2)
 
 
 def nary(op):

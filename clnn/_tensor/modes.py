@@ -111,7 +111,7 @@ def _install():
         if op.inplace:
             for name in (op.name, *op.aliases):
                 method = Tensor.__dict__.get(name + "_")
-                if type(method) is FunctionType and id(method) not in seen:
+                if isinstance(method, FunctionType) and id(method) not in seen:
                     seen.add(id(method))
                     _put(method, functools.partial(_whole, op.name + "_", lambda args, kwargs, name=op.name: calls.overload_of(name, args[1:])))
     for name in (*_FACTORIES, *_LIKE):
@@ -129,7 +129,7 @@ def _install():
     _put(REGISTRY["unique"].plain, functools.partial(_unique, calls.distinct))
     _put(views._bitcast, _reinterpreted)
     for name, aten in _METHODS.items():
-        if type(Tensor.__dict__.get(name)) is FunctionType:
+        if isinstance(Tensor.__dict__.get(name), FunctionType):
             _put(Tensor.__dict__[name], functools.partial(_whole, aten, lambda args, kwargs: "default"))
     for name, overload in _FILLS.items():
         _put(Tensor.__dict__[name], functools.partial(_whole, name, overload))

@@ -34,7 +34,7 @@ def namespaces():
     from clnn.nn import functional
     for owner in (clnn, functional, linalg, fft, special):
         public = getattr(owner, "__all__", vars(owner))                 # else a module's helpers count as its functions
-        names = {n: f for n, f in vars(owner).items() if type(f) is FunctionType and not n.startswith("_") and not is_setting(n)
+        names = {n: f for n, f in vars(owner).items() if isinstance(f, FunctionType) and not n.startswith("_") and not is_setting(n)
                  and n in public and (f.__module__ or "").startswith("clnn")}
         yield owner, names
     yield autograd, {"backward": autograd.backward, "grad": autograd.grad}
@@ -44,7 +44,7 @@ def namespaces():
 def _own(f):
     """Whether a member of Tensor is a method or property of clnn's, not one that a program put there."""
     f = f.fget if type(f) is property else f
-    return type(f) is FunctionType and f.__globals__.get("__name__", "").startswith("clnn")
+    return isinstance(f, FunctionType) and f.__globals__.get("__name__", "").startswith("clnn")
 
 
 def is_setting(name):
@@ -59,7 +59,7 @@ def functions():
     for owner, names in namespaces():
         for name, f in names.items():
             for fn, func in _parts(owner, name, f):
-                if id(fn) not in seen and type(fn) is FunctionType:
+                if id(fn) not in seen and isinstance(fn, FunctionType):
                     seen.add(id(fn))
                     if fn.__name__ == "<lambda>":
                         fn.__name__ = name

@@ -119,7 +119,7 @@ def passing() -> bool:
 
 def redispatched(func, args, kwargs):
     """``func`` itself: nobody is asked for it, but for what a program's own function calls."""
-    if type(func) is not FunctionType or func in _changed:
+    if not isinstance(func, FunctionType) or func in _changed:
         with all_switched_off():
             return func(*args, **kwargs)
     local.passed = True
@@ -290,7 +290,7 @@ def copied(fn):
     new = FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
     new.__kwdefaults__, new.__doc__, new.__module__, new.__qualname__ = fn.__kwdefaults__, fn.__doc__, fn.__module__, fn.__qualname__
     new.__dict__.update(fn.__dict__)
-    return new
+    return native.fronted_as(new, fn)
 
 
 _by_code: dict = {}     # id -> the function that has this code for itself
@@ -312,6 +312,7 @@ def method_of(fn):
 def apart(fn):
     """``fn`` with code of its own, by which it is told from the function that it copies."""
     fn.__code__ = fn.__code__.replace()
+    native.settle(fn)
     _by_code[id(fn.__code__)] = fn
     return fn
 

@@ -65,6 +65,28 @@ def lock():
     return threading.RLock() if built is None else built.Lock()
 
 
+def front(function, **quick):
+    """``function`` as one that first tries what most of its calls come to, before a frame of Python's is made for it (see front.c); without the C forms itself.
+
+    It is asked the same again where that gave nothing, so that it must do without. ``quick``: what is tried: ``again`` and ``named`` of a repeated function, with
+    arguments by name or without, and ``op``, ``operands``, ``shown`` and ``listed`` of a kernel (public outputs; whether it takes a list); the dictionary ``seen``
+    of views; ``thin`` and ``free``; ``swift`` and how many ``operands`` it takes; ``made`` of a factory. ``into``: the first argument shall hold the result.
+    """
+    return function if built is None else built.front(function, built.quick(**quick))
+
+
+def fronted_as(function, other):
+    """``function``, trying first what ``other`` does."""
+    tried = None if built is None else built.tries(other)
+    return function if tried is None else built.front(function, tried)
+
+
+def settle(function):
+    """Tell that ``function`` got the code that it is to keep: with another one, nothing is tried first."""
+    if built is not None:
+        built.settled(function)
+
+
 def form(name, python):
     """The C function of that name, or ``python``."""
     definitions[name] = python

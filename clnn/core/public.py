@@ -14,12 +14,12 @@ def _found(fn):
 def name_functions(names, module):
     """Make ``module`` the home of the public functions among ``names``, its variables, that are not found under the module and name that they carry."""
     for name, fn in names.items():
-        if fn.__class__ is FunctionType and name[0] != "_" and not _found(fn):
+        if isinstance(fn, FunctionType) and name[0] != "_" and not _found(fn):
             fn.__module__, fn.__qualname__ = module, name
 
 
 def name_methods(cls, module):
     """The same for the methods of ``cls``, a class of ``module``."""
     for name, fn in list(vars(cls).items()):
-        if fn.__class__ is FunctionType and name[0] != "_" and ("<" in fn.__qualname__ or not _found(fn)):
+        if isinstance(fn, FunctionType) and name[0] != "_" and ("<" in fn.__qualname__ or not _found(fn)):
             fn.__module__, fn.__qualname__ = module, f"{cls.__name__}.{name}"

@@ -54,7 +54,7 @@ def factory(fn, again=None):
                 args, kwargs["size"] = args[:-1], args[-1]
             refuse(fn.__name__, args, kwargs if out is None else {**kwargs, "out": out})
             raise
-    return call
+    return call if again is None else native.front(call, made=again)
 
 
 def remember(again, args, kwargs, made):

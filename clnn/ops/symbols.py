@@ -7,6 +7,7 @@ from .._tensor.interop import from_array
 from .._tensor.override import answers, late
 from .._tensor.tensor import Tensor
 from ..core import dtype as dt
+from ..core import native
 from ..graph.op import REGISTRY
 
 
@@ -46,6 +47,9 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
             if isinstance(other, np.ndarray) and other.dtype != object:
                 return fn(*_as_arrays(symbol, from_array(other, self._storage.device), self))
             return NotImplemented
+    forward = native.fronted_as(forward, fn)
+    if number_first is fn and not turned:
+        backward = native.fronted_as(backward, fn)
     names = _NAMES.get(symbol, (f"__{symbol}__", f"__r{symbol}__"))      # classes that take functions over know them by these
     for method, called in zip((forward, backward), names):
         method.__name__, method.__qualname__ = called, f"Tensor.{called}"
@@ -65,6 +69,7 @@ def _both(symbol, fn, inplace=None, reflected=True, commutes=False, turned="", n
                 if isinstance(other, (Tensor, int, float, complex, np.generic)):
                     raise
                 return NotImplemented                           # the other side may know what to do
+        changed = native.fronted_as(changed, method)
         changed.symbol = True
         setattr(Tensor, f"__i{symbol}__", changed)
 

@@ -237,6 +237,48 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
     return got;
 }
 
+/* What a function in C missed, for the same function in Python, which is called next and asks the same (see front.c). */
+static struct {
+    PyObject *again, *values, *missed;
+    PyThreadState *thread;
+} handed;
+
+void drop_handed(void)
+{
+    if (handed.again == NULL || handed.thread != PyThreadState_Get())
+        return;
+    PyObject *values = handed.values, *missed = handed.missed;
+    handed.again = handed.values = handed.missed = NULL;
+    Py_DECREF(values), Py_DECREF(missed);
+}
+
+/* Takes the references of ``values`` and ``missed``. */
+void hand_on(PyObject *again, PyObject *values, PyObject *missed)
+{
+    PyObject *before[] = {handed.values, handed.missed};
+    handed.again = again, handed.values = values, handed.missed = missed, handed.thread = PyThreadState_Get();
+    Py_XDECREF(before[0]), Py_XDECREF(before[1]);
+}
+
+static int are_same(PyObject *a, PyObject *b)           /* tuples of the same objects */
+{
+    if (a == b || !PyTuple_CheckExact(a) || !PyTuple_CheckExact(b) || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b))
+        return a == b;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(a); i++)
+        if (!are_same(PyTuple_GET_ITEM(a, i), PyTuple_GET_ITEM(b, i)))
+            return 0;
+    return 1;
+}
+
+static PyObject *taken(PyObject *again, PyObject *values)
+{
+    if (handed.again != again || handed.thread != PyThreadState_Get() || !are_same(handed.values, values))
+        return NULL;
+    PyObject *missed = Py_NewRef(handed.missed);
+    drop_handed();
+    return missed;
+}
+
 static PyObject *again_call(PyObject *callable, PyObject *const *args, size_t count, PyObject *names)
 {
     Again *self = (Again *)callable;
@@ -255,6 +297,9 @@ static PyObject *again_call(PyObject *callable, PyObject *const *args, size_t co
         return Py_NewRef(the_LEFT);
     if (PyVectorcall_NARGS(count) != 1 || names != NULL || !PyTuple_Check(args[0]))
         return PyErr_Format(PyExc_TypeError, "takes the values of a call, as a tuple");
+    PyObject *missed = taken(callable, args[0]);
+    if (missed != NULL)
+        return missed;
     PyObject *given = NULL, *met = recent_recipe(self->recent, self->known, args[0], recording, &given), *got = NULL;
     if (met != NULL) {
         got = run_recipe(met, given);

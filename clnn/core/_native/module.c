@@ -180,6 +180,10 @@ static PyMethodDef methods[] = {
     {"rare", rare, METH_VARARGS, "rare(slot, unset): a descriptor of a slot that is ``unset`` until something is put there"},
     {"know", know, METH_O, "Find the slots of a class."},
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
+    {"front", (PyCFunction)(void (*)(void))front, METH_FASTCALL, "front(function, quick): native.front"},
+    {"tries", tries, METH_O, "tries(function): what that tries first, or None"},
+    {"settled", settled, METH_O, "settled(function): it has the code that it is to keep"},
+    {"quick", (PyCFunction)(void (*)(void))quick, METH_VARARGS | METH_KEYWORDS, "quick(again=, named=, ...): what a function may try first"},
     {"missing", missing, METH_NOARGS, "Names of what was not given yet."},
     {"again", again, METH_VARARGS, "again(known, python, ready, tries, entries, folds): repeat.repeated's again"},
     {"method", method, METH_VARARGS, "The method of Recipe, Prepared, Memory, Storage, Tensor or Size that is here."},
@@ -248,7 +252,7 @@ PyMODINIT_FUNC PyInit__native(void)
     NAMES(X)
 #undef X
     if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape()
-        || ready_calls() || ready_windows() || PyType_Ready(&Rare_type))
+        || ready_calls() || ready_windows() || ready_front() || PyType_Ready(&Rare_type))
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
     if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)

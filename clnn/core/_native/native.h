@@ -275,9 +275,17 @@ extern PyMethodDef run_recipe_method, run_prepared_method;
 /* kinds.c */
 int ready_kinds(void);
 int only_integers(PyObject *values);
+void hand_on(PyObject *again, PyObject *values, PyObject *missed);
+void drop_handed(void);
 PyObject *again(PyObject *module, PyObject *args);
 PyObject *apart(PyObject *module, PyObject *values);
 PyObject *kind(PyObject *module, PyObject *const *args, Py_ssize_t n);
+/* front.c */
+int ready_front(void);
+PyObject *front(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *tries(PyObject *module, PyObject *function);
+PyObject *settled(PyObject *module, PyObject *function);
+PyObject *quick(PyObject *module, PyObject *args, PyObject *given);
 /* recent.c */
 typedef struct Recent Recent;
 PyObject *recent_recipe(Recent *recent, PyObject *known, PyObject *values, int recording, PyObject **given);

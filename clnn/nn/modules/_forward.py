@@ -87,7 +87,7 @@ def small(module) -> bool:
 
 def _reads(function, cls, form, depth) -> bool:
     """Whether a method could be read to its end; ``form`` has what it depends on."""
-    if function.__class__ is not types.FunctionType or depth > _DEPTH:
+    if not isinstance(function, types.FunctionType) or depth > _DEPTH:
         return False
     code = function.__code__
     if not all([v.__class__ in PLAIN for v in (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())]):

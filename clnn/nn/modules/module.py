@@ -79,7 +79,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         if cls.__module__.partition(".")[0] != "clnn":
             cls._as_one = of_program
             for name, value in list(vars(cls).items()):         # an operator as an attribute takes no self: PyTorch's are no Python functions
-                if type(value) is FunctionType and hasattr(value, "op"):
+                if isinstance(value, FunctionType) and hasattr(value, "op"):
                     setattr(cls, name, staticmethod(value))
 
     def __init__(self, *args, **kwargs):
@@ -390,7 +390,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
 
 for _part in (HookMixin, StateMixin, ConvertMixin):              # their methods are the module's, whose name errors have
     for _name, _fn in vars(_part).items():
-        if type(_fn) is FunctionType:
+        if isinstance(_fn, FunctionType):
             _fn.__qualname__ = f"Module.{_name}"
 
 
