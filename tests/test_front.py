@@ -37,10 +37,12 @@ def test_no_frame_of_python_is_made(call):
     assert "call" not in _frames(lambda: call(x)) and "inplace" not in _frames(lambda: call(x))
 
 
-@pytest.mark.parametrize("fn", [clnn.sum, clnn.add, clnn.exp, F.relu, F.softmax, clnn.zeros, clnn.Tensor.sum, clnn.Tensor.add_, clnn.Tensor.__add__], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("fn", [clnn.sum, clnn.add, clnn.exp, F.relu, F.softmax, clnn.zeros, clnn.Tensor.sum, clnn.Tensor.add_,
+                                clnn.Tensor.__add__], ids=lambda f: f.__name__)
 def test_they_are_functions(fn):
     assert isinstance(fn, types.FunctionType) and inspect.isfunction(fn) and type(fn).__name__ == "function"
     assert str(inspect.signature(fn)).startswith("(") and repr(fn).startswith("<function ")
+    assert fn.__name__ in ("__add__", "zeros") or "clnn" in fn.__doc__ and "__doc__" not in vars(fn)
     assert copy.deepcopy(fn) is fn and copy.copy(fn) is fn and pickle.loads(pickle.dumps(fn)) is fn
     assert fn.__get__(1).__self__ == 1
 

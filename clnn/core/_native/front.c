@@ -339,5 +339,8 @@ PyObject *quick(PyObject *module, PyObject *args, PyObject *given)
 int ready_front(void)
 {
     Front_type.tp_base = &PyFunction_Type;
-    return (nothing_named = PyDict_New()) == NULL || PyType_Ready(&Quick_type) || PyType_Ready(&Front_type) ? -1 : 0;
+    if ((nothing_named = PyDict_New()) == NULL || PyType_Ready(&Quick_type) || PyType_Ready(&Front_type) || PyDict_DelItemString(Front_type.tp_dict, "__doc__"))
+        return -1;                          /* a type's own documentation, none, would hide those of the functions */
+    PyType_Modified(&Front_type);
+    return 0;
 }
