@@ -305,8 +305,11 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
         return set_out(target, r, args)
     call = functools.wraps(body)(call)
     call.thin = thin
+    entry = {} if getattr(body, "known", None) is None else {"known": body.known, "rest": body.rest}
     if again is not None:
-        return native.front(call, again=again, named=by_name)
+        return native.front(call, again=again, named=by_name, **entry)
+    if entry:
+        return native.front(call, **entry)
     if seen is not None:
         return native.front(call, seen=seen)
     return call if thin is None else native.front(call, thin=thin.known, free=thin.free)
@@ -382,6 +385,7 @@ def _binder(body):
             sig.bind(*args, **kwargs)
             raise
         return tuple(values)
+    bind.rest = rest
     return params, bind
 
 

@@ -69,7 +69,7 @@ def front(function, **quick):
     """``function`` as one that first tries what most of its calls come to, before a frame of Python's is made for it (see front.c); without the C forms itself.
 
     It is asked the same again where that gave nothing, so that it must do without. ``quick``: what is tried: ``again`` and ``named`` of a repeated function, with
-    arguments by name or without, and ``op``, ``operands``, ``shown`` and ``listed`` of a kernel (public outputs; whether it takes a list); the dictionary ``seen``
+    arguments by name or without; ``known`` calls that are one entry of the tape and the ``rest`` of their arguments; ``op``, ``operands``, ``shown`` and ``listed`` of a kernel (public outputs; whether it takes a list); the dictionary ``seen``
     of views; ``thin`` and ``free``; ``swift`` and how many ``operands`` it takes; ``made`` of a factory. ``into``: the first argument shall hold the result.
     """
     return function if built is None else built.front(function, built.quick(**quick))

@@ -1,12 +1,12 @@
 /* Functions of operators that first try what most calls come to, before a frame of Python's is made for them: see native.front. */
 #include "native.h"
 
-enum { ITEMS = 7 };
+enum { ITEMS = 9 };
 
 /* What is tried, by what is given of it; ``into``: the first argument shall hold the result. */
 typedef struct {
     PyObject_HEAD
-    PyObject *again, *named, *seen, *thin, *swift, *made, *op;       /* op: of a kernel, whose calls leave an entry on the tape */
+    PyObject *again, *named, *known, *rest, *seen, *thin, *swift, *made, *op;       /* op: of a kernel, whose calls leave an entry on the tape */
     int operands, shown, listed, free, into;            /* operands: how many the function takes; shown: how many of a kernel's results are no secret */
 } Quick;
 
@@ -24,7 +24,7 @@ static PyObject *nothing_named;             /* {} */
 static int quick_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Quick *q = (Quick *)self;
-    PyObject *parts[ITEMS] = {q->again, q->named, q->seen, q->thin, q->swift, q->made, q->op};
+    PyObject *parts[ITEMS] = {q->again, q->named, q->known, q->rest, q->seen, q->thin, q->swift, q->made, q->op};
     for (int i = 0; i < ITEMS; i++)
         Py_VISIT(parts[i]);
     return 0;
@@ -33,7 +33,7 @@ static int quick_traverse(PyObject *self, visitproc visit, void *arg)
 static int quick_clear(PyObject *self)
 {
     Quick *q = (Quick *)self;
-    PyObject **parts[ITEMS] = {&q->again, &q->named, &q->seen, &q->thin, &q->swift, &q->made, &q->op};
+    PyObject **parts[ITEMS] = {&q->again, &q->named, &q->known, &q->rest, &q->seen, &q->thin, &q->swift, &q->made, &q->op};
     for (int i = 0; i < ITEMS; i++)
         Py_CLEAR(*parts[i]);
     return 0;
@@ -122,6 +122,29 @@ static PyObject *with_entry(Quick *q, PyObject *got, PyObject *const *args, Py_s
     return got;
 }
 
+/* A call that records gradients, of a function that is one entry then: ``rest`` has the values of the parameters behind the first n that were given. */
+static PyObject *try_entry(Quick *q, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *rest = PyList_Check(q->rest) && n < PyList_GET_SIZE(q->rest) ? PyList_GET_ITEM(q->rest, n) : Py_None;
+    PyObject *given = PyTuple_CheckExact(rest) ? tuple_from(args, n) : NULL, *values = given == NULL ? NULL : PySequence_Concat(given, rest), *got = NULL;
+    if (values != NULL) {
+        PyObject *what[] = {q->known, values, Py_True};
+        got = known_call(NULL, what, 3);
+    }
+    Py_XDECREF(given), Py_XDECREF(values);
+    if (got == Py_None)
+        Py_CLEAR(got);
+    return got;
+}
+
+static int records(PyObject *const *args, Py_ssize_t n)
+{
+    int grad = is_true(own(state, grad)), some = 0;
+    for (Py_ssize_t i = 0; grad > 0 && !some && i < n; i++)
+        some = PyObject_TypeCheck(args[i], Tensor_type) ? needs_grad(args[i]) : 0;
+    return grad < 0 ? -1 : some;
+}
+
 static PyObject *try_again(Quick *q, PyObject *const *args, Py_ssize_t n)
 {
     int recording = q->op == NULL ? 0 : is_true(own(state, grad));
@@ -202,6 +225,11 @@ static PyObject *tried(Quick *q, PyObject *const *args, Py_ssize_t n, PyObject *
         return q->into ? NULL : try_named(q, args, n, names);
     if (q->into)
         return try_into(q, args, n);
+    if (q->known != NULL) {
+        int recording = records(args, n);
+        if (recording)
+            return recording < 0 ? NULL : try_entry(q, args, n);
+    }
     if (q->again != NULL)
         return try_again(q, args, n);
     if (q->seen != NULL || q->thin != NULL)
@@ -319,16 +347,16 @@ PyObject *settled(PyObject *module, PyObject *function)
 /* quick(**parts) */
 PyObject *quick(PyObject *module, PyObject *args, PyObject *given)
 {
-    static char *names[] = {"again", "named", "seen", "thin", "swift", "made", "op", "operands", "shown", "listed", "free", "into", NULL};
+    static char *names[] = {"again", "named", "known", "rest", "seen", "thin", "swift", "made", "op", "operands", "shown", "listed", "free", "into", NULL};
     PyObject *parts[ITEMS] = {NULL};
     int operands = 0, shown = 0, listed = 0, free = 0, into = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, given, "|$OOOOOOOiippp", names, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &parts[6],
-                                     &operands, &shown, &listed, &free, &into))
+    if (!PyArg_ParseTupleAndKeywords(args, given, "|$OOOOOOOOOiippp", names, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &parts[6], &parts[7],
+                                     &parts[8], &operands, &shown, &listed, &free, &into))
         return NULL;
     Quick *new = PyObject_GC_New(Quick, &Quick_type);
     if (new == NULL)
         return NULL;
-    PyObject **places[ITEMS] = {&new->again, &new->named, &new->seen, &new->thin, &new->swift, &new->made, &new->op};
+    PyObject **places[ITEMS] = {&new->again, &new->named, &new->known, &new->rest, &new->seen, &new->thin, &new->swift, &new->made, &new->op};
     for (int i = 0; i < ITEMS; i++)
         *places[i] = Py_XNewRef(parts[i]);
     new->operands = operands, new->shown = shown, new->listed = listed, new->free = free, new->into = into;

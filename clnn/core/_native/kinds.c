@@ -223,8 +223,8 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
             got = Py_NewRef(the_LEFT);
         }
     } else if (found != NULL && (IS(found, Recipe) || IS(found, Recorded))) {
-        if (IS(found, Recipe) && !tracks && !are_shared(buffers))
-            self->recent = keep_recent(self->recent, self->known, values, found);
+        if (IS(found, Recipe) == !tracks && !are_shared(buffers))
+            self->recent = keep_recent(self->recent, self->known, values, found, tensors != NULL);
         if (!self->ready || !compute_pending(buffers))
             got = IS(found, Recipe) ? run_recipe(found, buffers) : run_recorded(found, buffers, tensors);
     } else if (found != NULL && PyLong_AsLong(found) > self->tries) {
@@ -235,6 +235,17 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
     Py_XDECREF(found);
     Py_DECREF(whole);
     return got;
+}
+
+/* Whether a tensor among ``values``, or in a list of them, requires gradients; -1: an error. */
+int some_track(PyObject *values)
+{
+    int some = 0;
+    for (Py_ssize_t i = 0; !some && i < PySequence_Fast_GET_SIZE(values); i++) {
+        PyObject *v = PySequence_Fast_GET_ITEM(values, i);
+        some = PyObject_TypeCheck(v, Tensor_type) ? needs_grad(v) : PyTuple_CheckExact(v) || PyList_CheckExact(v) ? some_track(v) : 0;
+    }
+    return some;
 }
 
 /* What a function in C missed, for the same function in Python, which is called next and asks the same (see front.c). */
@@ -300,10 +311,15 @@ static PyObject *again_call(PyObject *callable, PyObject *const *args, size_t co
     PyObject *missed = taken(callable, args[0]);
     if (missed != NULL)
         return missed;
-    PyObject *given = NULL, *met = recent_recipe(self->recent, self->known, args[0], recording, &given), *got = NULL;
+    if (recording && !self->entries && self->folds == Py_None) {                /* those that record gradients are no such calls */
+        int some = some_track(args[0]);
+        if (some)
+            return some < 0 ? NULL : Py_NewRef(the_LEFT);
+    }
+    PyObject *given = NULL, *operands = NULL, *met = recent_recipe(self->recent, self->known, args[0], recording, &given, &operands), *got = NULL;
     if (met != NULL) {
-        got = run_recipe(met, given);
-        Py_DECREF(met), Py_DECREF(given);
+        got = operands == NULL ? run_recipe(met, given) : run_recorded(met, given, operands);
+        Py_DECREF(met), Py_DECREF(given), Py_XDECREF(operands);
         return got;
     }
     PyObject *key = PyList_New(0), *buffers = PyList_New(0), *tensors = recording ? PyList_New(0) : NULL;

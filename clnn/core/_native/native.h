@@ -277,6 +277,7 @@ int ready_kinds(void);
 int only_integers(PyObject *values);
 void hand_on(PyObject *again, PyObject *values, PyObject *missed);
 void drop_handed(void);
+int some_track(PyObject *values);
 PyObject *again(PyObject *module, PyObject *args);
 PyObject *apart(PyObject *module, PyObject *values);
 PyObject *kind(PyObject *module, PyObject *const *args, Py_ssize_t n);
@@ -288,8 +289,8 @@ PyObject *settled(PyObject *module, PyObject *function);
 PyObject *quick(PyObject *module, PyObject *args, PyObject *given);
 /* recent.c */
 typedef struct Recent Recent;
-PyObject *recent_recipe(Recent *recent, PyObject *known, PyObject *values, int recording, PyObject **given);
-Recent *keep_recent(Recent *recent, PyObject *known, PyObject *values, PyObject *recipe);
+PyObject *recent_recipe(Recent *recent, PyObject *known, PyObject *values, int recording, PyObject **given, PyObject **operands);
+Recent *keep_recent(Recent *recent, PyObject *known, PyObject *values, PyObject *recipe, int recording);
 void forget_recent(Recent *recent);
 /* recording.c */
 PyObject *brief(PyObject *module, PyObject *const *args, Py_ssize_t n);

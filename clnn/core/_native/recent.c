@@ -6,7 +6,7 @@ enum { TENSOR, LIST, VALUE };
 
 /* One value of a call: a tensor's shape, strides, offset, dtype and device; how many items a list has, which follow; or an object. */
 typedef struct {
-    int kind;
+    int kind, tracks;                                   /* tracks: it is a tensor that required a gradient, which was recorded */
     Py_ssize_t items;
     PyObject *parts[PARTS];
 } Atom;
@@ -67,8 +67,8 @@ static int is_list(PyObject *v)
     return PyList_CheckExact(v) || (PyTuple_CheckExact(v) && !only_integers(v));
 }
 
-/* Whether ``values`` are those of ``kind`` from its atom ``*at`` on; the memory of its tensors is put into ``buffers``. ``recording``: none may need a gradient. */
-static int is_like(const Kind *kind, PyObject *values, int *at, int recording, PyObject **buffers, int *n)
+/* Whether ``values`` are those of ``kind`` from its atom ``*at`` on; its tensors and their memory are put into ``tensors`` and ``buffers``. */
+static int is_like(const Kind *kind, PyObject *values, int *at, int recording, PyObject **tensors, PyObject **buffers, int *n)
 {
     const Py_ssize_t *slots = slots_of();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
@@ -80,10 +80,10 @@ static int is_like(const Kind *kind, PyObject *values, int *at, int recording, P
             if (atom->parts[0] != v)
                 return 0;
         } else if (atom->kind == LIST) {
-            if (!is_list(v) || PySequence_Fast_GET_SIZE(v) != atom->items || !is_like(kind, v, at, recording, buffers, n))
+            if (!is_list(v) || PySequence_Fast_GET_SIZE(v) != atom->items || !is_like(kind, v, at, recording, tensors, buffers, n))
                 return 0;
         } else {
-            if (!PyObject_TypeCheck(v, Tensor_type) || !is_settled(v) || AT(AT(v, Tensor__storage), Storage_device) != atom->parts[4] || (recording && needs_grad(v)))
+            if (!PyObject_TypeCheck(v, Tensor_type) || !is_settled(v) || AT(AT(v, Tensor__storage), Storage_device) != atom->parts[4] || (recording && needs_grad(v)) != atom->tracks)
                 return 0;
             for (int k = 0; k < 4; k++)
                 if (!same_part(AT(v, slots[k]), atom->parts[k]))
@@ -91,46 +91,57 @@ static int is_like(const Kind *kind, PyObject *values, int *at, int recording, P
             for (int k = 0; k < *n; k++)
                 if (buffers[k] == AT(AT(v, Tensor__storage), Storage_buf))              /* which operands are the same is told by keys */
                     return 0;
-            buffers[(*n)++] = AT(AT(v, Tensor__storage), Storage_buf);
+            tensors[*n] = v, buffers[(*n)++] = AT(AT(v, Tensor__storage), Storage_buf);
         }
     }
     return 1;
 }
 
-static Kind *kind_like(Recent *recent, PyObject *values, int recording, PyObject **buffers, int *n)
+static Kind *kind_like(Recent *recent, PyObject *values, int recording, PyObject **tensors, PyObject **buffers, int *n)
 {
     for (int i = 0; i < KINDS; i++) {
         Kind *kind = &recent->kinds[i];
         int at = 0;
         *n = 0;
         if (kind->recipe != NULL && kind->precision == AT(the_config, Config_matmul_precision) && kind->cores == AT(the_config, Config_tensor_cores)
-                && is_like(kind, values, &at, recording, buffers, n) && at == kind->count)
+                && is_like(kind, values, &at, recording, tensors, buffers, n) && at == kind->count)
             return kind;
     }
     return NULL;
 }
 
-/* The recipe of a call that was met lately, a new reference, and the list ``*given`` of its buffers; NULL, without an error, of others. */
-PyObject *recent_recipe(Recent *recent, PyObject *known, PyObject *values, int recording, PyObject **given)
+static PyObject *list_of(PyObject **objects, int n)
 {
-    PyObject *buffers[ATOMS];
+    PyObject *list = PyList_New(n);
+    for (int i = 0; list != NULL && i < n; i++)
+        PyList_SET_ITEM(list, i, Py_NewRef(objects[i]));
+    return list;
+}
+
+/* The recipe of a call that was met lately, a new reference, and lists of its buffers and, of one that leaves an entry on the tape, tensors, which is NULL of
+   others; NULL, without an error, of other calls. */
+PyObject *recent_recipe(Recent *recent, PyObject *known, PyObject *values, int recording, PyObject **given, PyObject **operands)
+{
+    PyObject *buffers[ATOMS], *tensors[ATOMS];
     int n = 0;
     if (recent == NULL || recent->tag != TAG(known) || recent->rest || variable(the_symbols, s_tracing) != Py_None)
         return NULL;
-    Kind *kind = kind_like(recent, values, recording, buffers, &n);
+    Kind *kind = kind_like(recent, values, recording, tensors, buffers, &n);
     if (kind != NULL)
         recent->luck = LUCK;
-    if (kind == NULL || (*given = PyList_New(n)) == NULL) {
+    if (kind == NULL)
+        return NULL;
+    *given = list_of(buffers, n), *operands = IS(kind->recipe, Recipe) ? NULL : list_of(tensors, n);
+    if (*given == NULL || (*operands == NULL && !IS(kind->recipe, Recipe))) {
+        Py_CLEAR(*given);
         PyErr_Clear();
         return NULL;
     }
-    for (int i = 0; i < n; i++)
-        PyList_SET_ITEM(*given, i, Py_NewRef(buffers[i]));
     return Py_NewRef(kind->recipe);
 }
 
 /* Tell ``values`` in ``kind``: whether that is possible. */
-static int tell_values(Kind *kind, PyObject *values)
+static int tell_values(Kind *kind, PyObject *values, int recording)
 {
     const Py_ssize_t *slots = slots_of();
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
@@ -140,7 +151,7 @@ static int tell_values(Kind *kind, PyObject *values)
         Atom *atom = &kind->atoms[kind->count++];
         memset(atom, 0, sizeof *atom);
         if (PyObject_TypeCheck(v, Tensor_type)) {
-            atom->kind = TENSOR;
+            atom->kind = TENSOR, atom->tracks = recording && needs_grad(v);
             if (!is_bare(v) || !IS(AT(v, Tensor__storage), Storage))
                 return 0;
             for (int k = 0; k < 4; k++)
@@ -148,7 +159,7 @@ static int tell_values(Kind *kind, PyObject *values)
             atom->parts[4] = Py_NewRef(AT(AT(v, Tensor__storage), Storage_device));
         } else if (is_list(v)) {
             atom->kind = LIST, atom->items = PySequence_Fast_GET_SIZE(v);
-            if (!tell_values(kind, v))
+            if (!tell_values(kind, v, recording))
                 return 0;
         } else {
             atom->kind = VALUE, atom->parts[0] = Py_NewRef(v);
@@ -158,7 +169,7 @@ static int tell_values(Kind *kind, PyObject *values)
 }
 
 /* Keep what the call with ``values``, whose operands are all different, came to, which is in ``known``: ``recent``, new where there was none. */
-Recent *keep_recent(Recent *recent, PyObject *known, PyObject *values, PyObject *recipe)
+Recent *keep_recent(Recent *recent, PyObject *known, PyObject *values, PyObject *recipe, int recording)
 {
     if (!TAG(known) || variable(the_symbols, s_tracing) != Py_None || (recent == NULL && (recent = PyMem_Calloc(1, sizeof *recent)) == NULL))
         return recent;
@@ -173,7 +184,7 @@ Recent *keep_recent(Recent *recent, PyObject *known, PyObject *values, PyObject 
     drop(kind);
     kind->count = 0, kind->recipe = Py_NewRef(recipe);
     kind->precision = Py_NewRef(AT(the_config, Config_matmul_precision)), kind->cores = Py_NewRef(AT(the_config, Config_tensor_cores));
-    if (!tell_values(kind, values))
+    if (!tell_values(kind, values, recording))
         drop(kind);
     return recent;
 }
