@@ -53,6 +53,12 @@ def give(**things):
         built.give(**things)
 
 
+def unshelve():
+    """Give small buffers that nobody uses back to their pools: the C forms keep some between two users (see buffers.c)."""
+    if built is not None:
+        built.unshelve()
+
+
 def remembered(shares=False):
     """What tells calls of a factory that were met lately, whose results follow from their arguments (see factories.c); None without the C forms.
 
@@ -69,8 +75,9 @@ def front(function, **quick):
     """``function`` as one that first tries what most of its calls come to, before a frame of Python's is made for it (see front.c); without the C forms itself.
 
     It is asked the same again where that gave nothing, so that it must do without. ``quick``: what is tried: ``again`` and ``named`` of a repeated function, with
-    arguments by name or without; ``known`` calls that are one entry of the tape and the ``rest`` of their arguments; ``op``, ``operands``, ``shown`` and ``listed`` of a kernel (public outputs; whether it takes a list); the dictionary ``seen``
-    of views; ``thin`` and ``free``; ``swift`` and how many ``operands`` it takes; ``made`` of a factory. ``into``: the first argument shall hold the result.
+    arguments by name or without; ``known`` calls that are one entry of the tape and the ``rest`` of their arguments; ``op``, ``operands``, ``shown`` and
+    ``listed`` of a kernel (public outputs; whether it takes a list); the dictionary ``seen`` of views; ``thin`` and ``free``; ``swift`` and how many
+    ``operands`` it takes; ``made`` of a factory. ``into``: the first argument shall hold the result.
     """
     return function if built is None else built.front(function, built.quick(**quick))
 

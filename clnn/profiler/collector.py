@@ -13,6 +13,7 @@ import weakref
 from bisect import bisect_right
 
 from .._tensor.device import synchronize
+from ..core import native
 from ..runtime import drivers
 from ..runtime import launch as launcher
 from ..runtime.device import default_device
@@ -110,6 +111,7 @@ class Collector:
 
     def allocated(self):
         """Bytes in use on all opened devices."""
+        native.unshelve()
         return sum(d.memory._pool.active_bytes for d in drivers.opened)
 
     # -- modules and backward nodes -----------------------------------------------------------------------------------------

@@ -111,16 +111,19 @@ class Memory:
     def stats(self) -> dict:
         """``allocated`` (bytes in live buffers), ``reserved`` (with those kept for reuse), ``peak_allocated`` and counts."""
         self.device.flush()     # what waits for a build holds its buffers
+        native.unshelve()
         pool = self._pool
         return {"allocated": pool.active_bytes, "reserved": pool.managed_bytes, "peak_allocated": self.peak,
                 "active_buffers": pool.active_blocks, "held_buffers": pool.held_blocks,
                 "requests": self.requests, "retries": self.retries, "limit": self.device.global_mem}
 
     def reset_peak(self) -> None:
+        native.unshelve()
         self.peak = self._pool.active_bytes
 
     def empty_cache(self) -> None:
         """Give the buffers that no tensor uses back to the driver."""
+        native.unshelve()
         self._pool.free_held()
 
 

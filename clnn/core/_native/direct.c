@@ -92,6 +92,8 @@ int address_in(PyObject *device, PyObject *buf, void **memory)
         *memory = NULL;
         return 1;
     }
+    if ((*memory = noted_address(buf)) != NULL)
+        return 1;
     PyObject *handle = PyObject_GetAttr(buf, s_int_ptr);
     uintptr_t value = handle == NULL ? 0 : (uintptr_t)PyLong_AsSize_t(handle);
     Py_XDECREF(handle);
@@ -100,8 +102,10 @@ int address_in(PyObject *device, PyObject *buf, void **memory)
     if (!value)
         return PyErr_Occurred() ? -1 : 0;
     *memory = *place_of(value);
-    if (*memory != NULL)
+    if (*memory != NULL) {
+        note_address(buf, *memory);
         return 1;
+    }
     PyObject *args[] = {device, buf}, *found = PyObject_Vectorcall(the_address_of, args, 2, NULL);
     if (found == NULL)
         return -1;

@@ -7,6 +7,7 @@ static struct { PyObject *memory, *peak; Py_ssize_t left; } below_peak;
 /* Ask how much is in use, and note the most that ever was. */
 static int note_peak(PyObject *memory)
 {
+    clear_shelves();
     PyObject *active = PyObject_GetAttr(AT(memory, Memory__pool), s_active_bytes);
     int more = active == NULL ? -1 : PyObject_RichCompareBool(active, AT(memory, Memory_peak), Py_GT);
     if (more > 0)
@@ -42,7 +43,7 @@ PyObject *allocated(PyObject *alloc_all, PyObject *sizes)
     if (list == NULL)
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *buf = PyObject_CallOneArg(AT(memory, Memory__allocate), PySequence_Fast_GET_ITEM(sizes, i));
+        PyObject *buf = new_buffer(memory, AT(memory, Memory__allocate), PySequence_Fast_GET_ITEM(sizes, i));
         if (buf == NULL) {                  /* a shortage is dealt with there */
             Py_DECREF(list);
             if (!PyErr_ExceptionMatches(PyExc_Exception))
@@ -65,7 +66,7 @@ static PyObject *alloc(PyObject *memory, PyObject *nbytes)
     if (size >= 0 && size < 16)
         nbytes = the_fewest;                /* MIN_BYTES */
     if (size >= 0 && size < 2 << 20) {      /* less than what may want huge pages */
-        PyObject *buf = PyObject_CallOneArg(AT(memory, Memory__allocate), nbytes), *type, *value, *trace;
+        PyObject *buf = new_buffer(memory, AT(memory, Memory__allocate), nbytes), *type, *value, *trace;
         if (buf == NULL && PyErr_ExceptionMatches(PyExc_Exception)) {
             PyErr_Fetch(&type, &value, &trace);
             PyErr_NormalizeException(&type, &value, &trace);

@@ -184,6 +184,7 @@ static PyMethodDef methods[] = {
     {"tries", tries, METH_O, "tries(function): what that tries first, or None"},
     {"settled", settled, METH_O, "settled(function): it has the code that it is to keep"},
     {"quick", (PyCFunction)(void (*)(void))quick, METH_VARARGS | METH_KEYWORDS, "quick(again=, named=, ...): what a function may try first"},
+    {"unshelve", unshelve, METH_NOARGS, "unshelve(): give small buffers that nobody uses back to their pools"},
     {"missing", missing, METH_NOARGS, "Names of what was not given yet."},
     {"again", again, METH_VARARGS, "again(known, python, ready, tries, entries, folds): repeat.repeated's again"},
     {"method", method, METH_VARARGS, "The method of Recipe, Prepared, Memory, Storage, Tensor or Size that is here."},

@@ -260,6 +260,12 @@ static inline int is_tracked(PyObject *t)                                       
 
 /* factories.c */
 extern PyTypeObject Remembered_made;
+/* buffers.c */
+PyObject *new_buffer(PyObject *memory, PyObject *allocate, PyObject *nbytes);
+void *noted_address(PyObject *buffer);
+void note_address(PyObject *buffer, void *address);
+void clear_shelves(void);
+PyObject *unshelve(PyObject *module, PyObject *nothing_given);
 /* memory.c */
 extern PyMethodDef alloc_method;
 PyObject *allocated(PyObject *alloc_all, PyObject *sizes);

@@ -83,7 +83,8 @@ static int is_like(const Kind *kind, PyObject *values, int *at, int recording, P
             if (!is_list(v) || PySequence_Fast_GET_SIZE(v) != atom->items || !is_like(kind, v, at, recording, tensors, buffers, n))
                 return 0;
         } else {
-            if (!PyObject_TypeCheck(v, Tensor_type) || !is_settled(v) || AT(AT(v, Tensor__storage), Storage_device) != atom->parts[4] || (recording && needs_grad(v)) != atom->tracks)
+            if (!PyObject_TypeCheck(v, Tensor_type) || !is_settled(v) || AT(AT(v, Tensor__storage), Storage_device) != atom->parts[4]
+                    || (recording && needs_grad(v)) != atom->tracks)
                 return 0;
             for (int k = 0; k < 4; k++)
                 if (!same_part(AT(v, slots[k]), atom->parts[k]))
