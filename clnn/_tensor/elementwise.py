@@ -87,6 +87,14 @@ def swift_binary(op):
     return swift if native.built is None else native.built.swift(op, _promoted, 2)
 
 
+def copied(swift, target, source) -> bool:
+    """Let ``target`` hold what ``source`` does, as :func:`overwritten`; ``swift`` records an operand as it is."""
+    return False
+
+
+copied = native.form("copied", copied)
+
+
 def overwritten(swift, target, operands) -> bool:
     """Let ``target`` hold what ``swift`` records of it and ``operands``, where nobody keeps a history and nobody has to be told. False where it does not;
     nothing is done without the C form, as the plain way is as short."""

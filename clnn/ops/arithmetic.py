@@ -222,7 +222,7 @@ for _f in (_pow, _constant, _itself, _square, _cube, _cube_stepwise, _root, _inv
 _NUMBERS = (int, float, complex, np.number)                     # an array or a class of its own may answer ``== 2`` in its own way
 
 
-@composite("pow", complex=True, inplace=True, numpy=np.power)
+@composite("pow", thin=True, complex=True, inplace=True, numpy=np.power)
 def pow(input, exponent):
     """``input`` to the power of ``exponent`` (tensor or number)."""
     if isinstance(exponent, _NUMBERS) and isinstance(input, Tensor):

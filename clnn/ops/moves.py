@@ -6,6 +6,7 @@ from .._tensor.declare import composite, kernel
 from .._tensor.device import device as device_type
 from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast
+from .._tensor.elementwise import swift_unary
 from .._tensor.grad_mode import state
 from .._tensor.inplace import apply_inplace, part_of_memory, put, refuse_overlap
 from .._tensor.interop import transfer
@@ -13,9 +14,11 @@ from .._tensor.segments import is_shared, share_memory_
 from .._tensor.tensor import Tensor
 from .._tensor.worded import refuse
 from ..core import dtype as dt
+from ..core import native
 from ..core.config import config
 from ..core.layout import contiguous_format, preserve_format
 from . import creation
+from .arithmetic import _itself
 from .selection import cast, clone_in
 from .views import expand
 
@@ -151,4 +154,6 @@ def copy_(self, src, non_blocking=False):
     return apply_inplace(self, src, "copy")
 
 
-Tensor.copy_ = copy_
+# what most copies are: all of a tensor of the same dtype and shape
+_same = swift_unary(_itself.op, {(d, scalar): (d, d) for d in dt.REAL for scalar in (False, True)})
+Tensor.copy_ = native.front(copy_, into=True, same=_same)

@@ -98,6 +98,7 @@ def _install():
         if a.__class__ is bool or b.__class__ is bool or getattr(a, "dtype", None) is dt.bool_ or getattr(b, "dtype", None) is dt.bool_:
             return fn["sub"](a, b)                              # which says why not
         return _fast_sub(a, b)
+    sub_checked = native.fronted_as(sub_checked, _fast_sub)     # which knows no kinds of truth values, as nobody subtracts them
     _both("add", _fast_add, "add_", commutes=True)
     _both("sub", sub_checked, "sub_", turned="RsubBackward1")
     _both("mul", fn["mul"].fast, "mul_", commutes=True)
@@ -110,9 +111,9 @@ def _install():
     for symbol, name in {"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift",
                          "rshift": "bitwise_right_shift"}.items():
         _both(symbol, fn[name].fast, name + "_")
-    Tensor.__neg__ = lambda self: fn["neg"](self)
+    Tensor.__neg__ = native.fronted_as(lambda self: fn["neg"](self), fn["neg"])
     Tensor.__pos__ = Tensor.positive
-    Tensor.__abs__ = lambda self: fn["abs"](self)
+    Tensor.__abs__ = native.fronted_as(lambda self: fn["abs"](self), fn["abs"])
     Tensor.__invert__ = __invert__
     Tensor.__round__ = lambda self, n=0: fn["round"](self, decimals=n or 0)
     if "matmul" in fn:

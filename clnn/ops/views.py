@@ -7,10 +7,12 @@ from .._tensor import foreign, formats
 from .._tensor.declare import composite, kernel, view, with_list
 from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
+from .._tensor.seen import note, recalled
 from .._tensor.tensor import Tensor, make_view, view_of
 from .._tensor.worded import absent, refuse
 from .._tensor.writing import copy
 from ..core import dtype as dt
+from ..core import native
 from ..core.layout import contiguous_format, preserve_format
 from ..core.shape import Size, contiguous_strides, infer_size, is_contiguous, missing, view_strides, whole, wrap_dim
 from ..core import symbols
@@ -211,7 +213,17 @@ def t(input):
     return input.shape[::-1], input._strides[::-1], input._offset
 
 
+_turned: dict = {}          # how matrices lie -> how their transposes do
+
+
 def _reversed_dimensions(self):
+    if self.ndim == 2:
+        key = recalled(_turned, (self,))
+        if key.__class__ is not Tensor:
+            r = _permute(self, (1, 0))
+            if key is not None:
+                note(_turned, key, self, r)
+        return r if key.__class__ is not Tensor else key
     if self.ndim == 0:
         if first_time("T of a scalar"):
             warn("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
@@ -221,7 +233,7 @@ def _reversed_dimensions(self):
     return _permute(self, tuple(range(self.ndim - 1, -1, -1)))
 
 
-Tensor.T = property(_reversed_dimensions)
+Tensor.T = property(native.front(_reversed_dimensions, seen=_turned))
 
 
 def _matrices_turned(self):

@@ -93,6 +93,33 @@ static PyObject *record_call(Swift *self, PyObject *const *args, PyObject *dtype
     return got;
 }
 
+/* The same for a number before a tensor. */
+static PyObject *number_first(Swift *self, PyObject *const *args)
+{
+    PyObject *b = args[1], *common = variable(the_dtypes, s__default_float), *found = NULL, *got = NULL;
+    int good = common == NULL ? -1 : unheard();
+    if (good > 0)
+        good = PyObject_TypeCheck(b, Tensor_type) ? simple(b) : 0;
+    if (good <= 0)
+        return good < 0 ? NULL : Py_NewRef(Py_None);
+    PyObject *first = PyFloat_CheckExact(args[0]) ? PyLong_FromLong(PyLong_AsLong(AT(common, dtype_index)) * 3) : Py_NewRef(the_integer);
+    PyObject *second = PyLong_FromLong(kind_of(b)), *operands = PyTuple_Pack(2, args[0], b);
+    if (first != NULL && second != NULL && operands != NULL)
+        found = promoted(self, first, second);
+    Py_XDECREF(first), Py_XDECREF(second);
+    if (found != NULL) {
+        PyObject *what[] = {self->op, PyTuple_GET_ITEM(found, 0), PyTuple_GET_ITEM(found, 1), operands};
+        got = laid(NULL, what, 4);
+    } else if (!PyErr_Occurred()) {
+        got = Py_NewRef(Py_None);
+    }
+    int tracked = got == NULL || got == Py_None ? 0 : is_tracked(b);
+    if (tracked < 0 || (tracked && leave_entry(self->op, got, operands, Py_None)))
+        Py_CLEAR(got);
+    Py_XDECREF(operands);
+    return got;
+}
+
 /* The result, pending, or ``into``, which holds it, where that is a tensor; None where it is not that simple. */
 static PyObject *swiftly(Swift *self, PyObject *const *args, PyObject *into)
 {
@@ -129,6 +156,8 @@ static PyObject *swift_call(PyObject *callable, PyObject *const *args, size_t gi
     Swift *self = (Swift *)callable;
     if (PyVectorcall_NARGS(given) != self->operands || names != NULL)
         return PyErr_Format(PyExc_TypeError, "takes %d operands", self->operands);
+    if (self->operands == 2 && (PyFloat_CheckExact(args[0]) || PyLong_CheckExact(args[0])))
+        return number_first(self, args);
     return swiftly(self, args, NULL);
 }
 
@@ -404,6 +433,23 @@ PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n)
         good = good > 0 ? AT(other, Tensor__storage) != AT(t, Tensor__storage) : good;          /* else they may overlap */
     }
     return held_by(t, good > 0 ? swiftly(self, both, t) : NULL);
+}
+
+/* copied(swift, target, source): elementwise.copied, where ``swift`` records what an operand is */
+PyObject *copied(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !Py_IS_TYPE(args[0], &Swift_type) || ((Swift *)args[0])->operands != 1)
+        return PyErr_Format(PyExc_TypeError, "copied() takes what records an operator of one operand, and two tensors");
+    PyObject *t = args[1], *source = args[2];
+    if (!IS(t, Tensor) || !IS(source, Tensor) || AT(t, Tensor_dtype) != AT(source, Tensor_dtype) || AT(t, Tensor__storage) == AT(source, Tensor__storage)
+            || AT(AT(t, Tensor__storage), Storage_device) != AT(AT(source, Tensor__storage), Storage_device) || variable(the_foreign, s_dispatched) != Py_None)
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    int same = AT(t, Tensor_shape) == AT(source, Tensor_shape) ? 1 : PyObject_RichCompareBool(AT(t, Tensor_shape), AT(source, Tensor_shape), Py_EQ);
+    int good = same > 0 ? calls_are_usual() : same, tracked = good > 0 ? is_tracked(t) : 0;
+    if (good > 0 && !tracked)
+        tracked = is_tracked(source);
+    good = tracked < 0 ? -1 : good > 0 ? !tracked : good;
+    return good < 0 ? NULL : held_by(t, good ? swiftly((Swift *)args[0], &source, t) : NULL);
 }
 
 /* What a function of a known kind gives; None where it is not known. */

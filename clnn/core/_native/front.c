@@ -1,12 +1,12 @@
 /* Functions of operators that first try what most calls come to, before a frame of Python's is made for them: see native.front. */
 #include "native.h"
 
-enum { ITEMS = 9 };
+enum { ITEMS = 10 };
 
 /* What is tried, by what is given of it; ``into``: the first argument shall hold the result. */
 typedef struct {
     PyObject_HEAD
-    PyObject *again, *named, *known, *rest, *seen, *thin, *swift, *made, *op;       /* op: of a kernel, whose calls leave an entry on the tape */
+    PyObject *again, *named, *known, *rest, *seen, *thin, *swift, *same, *made, *op;       /* op: of a kernel, whose calls leave an entry on the tape */
     int operands, shown, listed, free, into;            /* operands: how many the function takes; shown: how many of a kernel's results are no secret */
 } Quick;
 
@@ -24,7 +24,7 @@ static PyObject *nothing_named;             /* {} */
 static int quick_traverse(PyObject *self, visitproc visit, void *arg)
 {
     Quick *q = (Quick *)self;
-    PyObject *parts[ITEMS] = {q->again, q->named, q->known, q->rest, q->seen, q->thin, q->swift, q->made, q->op};
+    PyObject *parts[ITEMS] = {q->again, q->named, q->known, q->rest, q->seen, q->thin, q->swift, q->same, q->made, q->op};
     for (int i = 0; i < ITEMS; i++)
         Py_VISIT(parts[i]);
     return 0;
@@ -33,7 +33,7 @@ static int quick_traverse(PyObject *self, visitproc visit, void *arg)
 static int quick_clear(PyObject *self)
 {
     Quick *q = (Quick *)self;
-    PyObject **parts[ITEMS] = {&q->again, &q->named, &q->known, &q->rest, &q->seen, &q->thin, &q->swift, &q->made, &q->op};
+    PyObject **parts[ITEMS] = {&q->again, &q->named, &q->known, &q->rest, &q->seen, &q->thin, &q->swift, &q->same, &q->made, &q->op};
     for (int i = 0; i < ITEMS; i++)
         Py_CLEAR(*parts[i]);
     return 0;
@@ -160,7 +160,10 @@ static PyObject *try_into(Quick *q, PyObject *const *args, Py_ssize_t n)
     PyObject *rest = n ? tuple_from(args + 1, n - 1) : NULL, *done = NULL;
     if (rest == NULL)
         return NULL;
-    if (q->swift != NULL) {
+    if (q->same != NULL) {
+        PyObject *what[] = {q->same, args[0], n == 2 ? args[1] : Py_None};
+        done = copied(NULL, what, 3);
+    } else if (q->swift != NULL) {
         PyObject *what[] = {q->swift, args[0], rest};
         done = overwritten(NULL, what, 3);
     } else if (q->thin != NULL) {
@@ -347,16 +350,16 @@ PyObject *settled(PyObject *module, PyObject *function)
 /* quick(**parts) */
 PyObject *quick(PyObject *module, PyObject *args, PyObject *given)
 {
-    static char *names[] = {"again", "named", "known", "rest", "seen", "thin", "swift", "made", "op", "operands", "shown", "listed", "free", "into", NULL};
+    static char *names[] = {"again", "named", "known", "rest", "seen", "thin", "swift", "same", "made", "op", "operands", "shown", "listed", "free", "into", NULL};
     PyObject *parts[ITEMS] = {NULL};
     int operands = 0, shown = 0, listed = 0, free = 0, into = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, given, "|$OOOOOOOOOiippp", names, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &parts[6], &parts[7],
-                                     &parts[8], &operands, &shown, &listed, &free, &into))
+    if (!PyArg_ParseTupleAndKeywords(args, given, "|$OOOOOOOOOOiippp", names, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &parts[6], &parts[7],
+                                     &parts[8], &parts[9], &operands, &shown, &listed, &free, &into))
         return NULL;
     Quick *new = PyObject_GC_New(Quick, &Quick_type);
     if (new == NULL)
         return NULL;
-    PyObject **places[ITEMS] = {&new->again, &new->named, &new->known, &new->rest, &new->seen, &new->thin, &new->swift, &new->made, &new->op};
+    PyObject **places[ITEMS] = {&new->again, &new->named, &new->known, &new->rest, &new->seen, &new->thin, &new->swift, &new->same, &new->made, &new->op};
     for (int i = 0; i < ITEMS; i++)
         *places[i] = Py_XNewRef(parts[i]);
     new->operands = operands, new->shown = shown, new->listed = listed, new->free = free, new->into = into;

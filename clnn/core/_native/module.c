@@ -220,6 +220,7 @@ static PyMethodDef methods[] = {
     {"overwritten", (PyCFunction)(void (*)(void))overwritten, METH_FASTCALL, "elementwise.overwritten"},
     {"overwritten_thinly", (PyCFunction)(void (*)(void))overwritten_thinly, METH_FASTCALL, "thin.overwritten"},
     {"asking", asking, METH_VARARGS, "asking(inner, python, kinds): override._entry"},
+    {"copied", (PyCFunction)(void (*)(void))copied, METH_FASTCALL, "elementwise.copied"},
     {"replaced", (PyCFunction)(void (*)(void))replaced, METH_FASTCALL, "inplace._replaced"},
     {"refilled", (PyCFunction)(void (*)(void))refilled, METH_FASTCALL, "elementwise.refilled"},
     {"refuse_overlap", (PyCFunction)(void (*)(void))refuse_overlap, METH_FASTCALL, "inplace.refuse_overlap"},

@@ -400,6 +400,7 @@ int calls_are_usual(void);
 PyObject *swift(PyObject *module, PyObject *args);
 PyObject *overwritten_thinly(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *overwritten(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *copied(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *asking(PyObject *module, PyObject *args);
 PyObject *replaced(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *refuse_overlap(PyObject *module, PyObject *const *args, Py_ssize_t n);

@@ -32,6 +32,14 @@ static PyObject *reference(PyObject *t, PyObject *shape, PyObject *numel, PyObje
             source = PyObject_CallMethodNoArgs(storage, s_leaf);
         Py_XDECREF(pending);
     }
+    int fits = node != Py_None && IS(node, Node) ? fusable(node, t, shape, numel) : 1;
+    if (!fits) {                                                                /* pending values that do not take part are computed */
+        PyObject *done = realize(NULL, storage);
+        Py_XDECREF(done);
+        if (done == NULL || (node = AT(storage, Storage_node)) != Py_None)
+            return NULL;
+        source = Py_NewRef(AT(storage, Storage_buf));
+    }
     if (node == Py_None) {
         if (source == NULL)
             return NULL;
@@ -41,7 +49,7 @@ static PyObject *reference(PyObject *t, PyObject *shape, PyObject *numel, PyObje
         Py_DECREF(source);
         return ref;
     }
-    if (!IS(node, Node) || fusable(node, t, shape, numel) <= 0)
+    if (!IS(node, Node) || fits < 0)
         return NULL;
     below->count += PyLong_AsLong(AT(node, Node_count));
     below->leaves += PyLong_AsLong(AT(node, Node_leaves));
