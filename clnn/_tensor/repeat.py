@@ -442,6 +442,12 @@ class _Observer:
         return self.total <= self.limit and self._state() == self.before and all([where is self.device for where, *_ in self.launches])
 
 
+def once():
+    """Asked for by a body that changes what it was given: such a call is made anew each time."""
+    if observing is not None:
+        observing.limit = -1
+
+
 def observe(body, values, inputs, whole, limit=None, numbers=(), flow=False, tracks=False):
     """(result, its Recipe, None or WAITS); ``tracks``: the recipe makes what the result's entry on the tape keeps, too.
 

@@ -5,6 +5,7 @@ import numpy as np
 
 from .._tensor.declare import composite, kernel
 from .._tensor.grad_mode import no_grad
+from .._tensor.repeat import once
 from .._tensor.writing import write
 from ..core import dtype as dt
 from ..core.shape import Size, whole
@@ -60,6 +61,7 @@ _embedding.op.grad_name = "EmbeddingBackward0"
 
 def _limit_norms(input, weight, max_norm, norm_type):
     """Scale down, in place, the rows that ``input`` names and that are longer than ``max_norm``."""
+    once()
     with no_grad():
         table = weight.detach()
         norms = table.norm(norm_type, 1)
@@ -92,7 +94,7 @@ def _samples():
     return [((index, table), {}), ((np.array(3), table), {})]
 
 
-@composite("embedding", complex=True, method=False, torch="nn.functional.embedding", samples=_samples, errors=(
+@composite("embedding", repeat=True, complex=True, method=False, torch="nn.functional.embedding", samples=_samples, errors=(
     ((np.array([7]), np.zeros((7, 2))), {}, IndexError, "index out of range"),))
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Rows of ``weight`` by number.

@@ -145,7 +145,7 @@ def contiguous(input, memory_format=None):          # noqa: F811
     return input if input._dense or input.is_contiguous() else _copy_contiguous(input)
 
 
-Tensor.contiguous = contiguous
+Tensor.contiguous = native.front(contiguous, dense=True)
 
 
 def owned(result, input):

@@ -7,7 +7,7 @@ enum { ITEMS = 10 };
 typedef struct {
     PyObject_HEAD
     PyObject *again, *named, *known, *rest, *seen, *thin, *swift, *same, *made, *op;       /* op: of a kernel, whose calls leave an entry on the tape */
-    int operands, shown, listed, free, into;            /* operands: how many the function takes; shown: how many of a kernel's results are no secret */
+    int operands, shown, listed, free, into, dense;     /* dense: a tensor whose elements lie in order is the result; operands: how many the function takes; shown: how many of a kernel's results are no secret */
 } Quick;
 
 /* A function of Python's, to all who look at it. */
@@ -224,6 +224,8 @@ static PyObject *tried(Quick *q, PyObject *const *args, Py_ssize_t n, PyObject *
         return try_made(q, args, n, names);
     if (variable(the_foreign, s_early) != Py_None || own(state, autocast) != Py_None)
         return NULL;
+    if (q->dense)
+        return n == 1 && names == NULL && IS(args[0], Tensor) && AT(args[0], Tensor__dense) == Py_True ? Py_NewRef(args[0]) : NULL;
     if (names != NULL)
         return q->into ? NULL : try_named(q, args, n, names);
     if (q->into)
@@ -350,11 +352,11 @@ PyObject *settled(PyObject *module, PyObject *function)
 /* quick(**parts) */
 PyObject *quick(PyObject *module, PyObject *args, PyObject *given)
 {
-    static char *names[] = {"again", "named", "known", "rest", "seen", "thin", "swift", "same", "made", "op", "operands", "shown", "listed", "free", "into", NULL};
+    static char *names[] = {"again", "named", "known", "rest", "seen", "thin", "swift", "same", "made", "op", "operands", "shown", "listed", "free", "into", "dense", NULL};
     PyObject *parts[ITEMS] = {NULL};
-    int operands = 0, shown = 0, listed = 0, free = 0, into = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, given, "|$OOOOOOOOOOiippp", names, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &parts[6], &parts[7],
-                                     &parts[8], &parts[9], &operands, &shown, &listed, &free, &into))
+    int operands = 0, shown = 0, listed = 0, free = 0, into = 0, dense = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, given, "|$OOOOOOOOOOiipppp", names, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &parts[6], &parts[7],
+                                     &parts[8], &parts[9], &operands, &shown, &listed, &free, &into, &dense))
         return NULL;
     Quick *new = PyObject_GC_New(Quick, &Quick_type);
     if (new == NULL)
@@ -362,7 +364,7 @@ PyObject *quick(PyObject *module, PyObject *args, PyObject *given)
     PyObject **places[ITEMS] = {&new->again, &new->named, &new->known, &new->rest, &new->seen, &new->thin, &new->swift, &new->same, &new->made, &new->op};
     for (int i = 0; i < ITEMS; i++)
         *places[i] = Py_XNewRef(parts[i]);
-    new->operands = operands, new->shown = shown, new->listed = listed, new->free = free, new->into = into;
+    new->operands = operands, new->shown = shown, new->listed = listed, new->free = free, new->into = into, new->dense = dense;
     PyObject_GC_Track(new);
     return (PyObject *)new;
 }
