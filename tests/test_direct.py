@@ -131,6 +131,20 @@ def test_gradients_and_steps(opened):
     assert first == second
 
 
+def test_steps_of_many_tensors_are_called(opened):
+    """One launch updates several tensors and takes four buffers and more of each."""
+    p = [clnn.nn.Parameter(floats(5, 3, seed=i)) for i in range(8)]
+    opt = clnn.optim.Adam(p, 0.01)
+    for _ in range(400):
+        for t in p:
+            t.grad = t.detach() * 2
+        opt.step()
+        p[0].sum().item()
+        if any(result for name, result in opened if name == "multi"):
+            return
+    assert False, opened
+
+
 def test_a_recorded_list(device):
     """Replays that call kernels give what those through the driver gave, with new inputs and random numbers."""
     def step(x):
@@ -273,7 +287,7 @@ def test_without_a_verdict_nothing_is_called(opened, device, monkeypatch):
 def test_wrong_arguments():
     make = native.built.Direct
     for address, groups, local, args, locals in ((0, (1,), (1,), (), 0), (1, (1, 1, 1, 1), (1, 1, 1, 1), (), 0), (1, (1,), (1, 1), (), 0),
-                                                 (1, (1,), (1,), (None,) * 65, 0), (1, (1,), (1,), (), -1)):
+                                                 (1, (1,), (1,), (None,) * 257, 0), (1, (1,), (1,), (), -1)):
         with pytest.raises(ValueError):
             make(None, address, groups, local, args, False, locals, 0)
     with pytest.raises(TypeError):

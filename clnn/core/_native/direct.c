@@ -29,7 +29,7 @@ typedef struct {
     size_t inner_global[3], inner_local[2][3], inner_groups[3], later[16];
 } Launch;
 
-enum { MOST_ARGS = 64, MOST_LOCALS = 64, LINE = 128 };     /* arguments begin at multiples of as many bytes, as the longest vector does */
+enum { MOST_ARGS = 256, MOST_LOCALS = 64, LINE = 128 };     /* arguments begin at multiples of as many bytes, as the longest vector does */
 
 typedef struct {
     PyObject_HEAD
@@ -41,10 +41,10 @@ typedef struct {
     size_t stride;                          /* bytes that each of these may have */
     size_t total;                           /* groups */
     double seconds;                         /* that each takes: 0 before the first run */
-    void *args[MOST_ARGS], *memory;
-    size_t sizes[MOST_ARGS];                /* room for each */
+    void **args, *memory;
+    size_t *sizes;                          /* room for each */
     int packed, laid, uneven;               /* whether arguments are packed (Intel's), it is known where each of them stands, and one has had two lengths */
-    size_t lengths[MOST_ARGS], offsets[MOST_ARGS];      /* there */
+    size_t *lengths, *offsets;              /* there */
     char *block;
     Launch *launch;
 } Direct;
@@ -360,6 +360,9 @@ int run_anew(PyObject *direct, PyObject *where, PyObject *args, PyObject *picked
 static int make_room(Direct *d, PyObject *args, Py_ssize_t n)
 {
     size_t total = LINE;
+    if ((d->args = PyMem_Calloc((size_t)n + 1, sizeof *d->args + 3 * sizeof *d->sizes)) == NULL)
+        return -1;
+    d->sizes = (size_t *)(d->args + n + 1), d->lengths = d->sizes + n + 1, d->offsets = d->lengths + n + 1;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *value = PyTuple_GET_ITEM(args, i);
         d->sizes[i] = value != Py_None && PyBytes_Check(value) && PyBytes_GET_SIZE(value) > LINE ? (size_t)PyBytes_GET_SIZE(value) : LINE;
@@ -459,6 +462,7 @@ PyObject *hire_helpers(PyObject *module, PyObject *args)
 static void free_direct(PyObject *direct)
 {
     PyMem_Free(((Direct *)direct)->memory);
+    PyMem_Free(((Direct *)direct)->args);
     Py_XDECREF(((Direct *)direct)->device);
     Py_TYPE(direct)->tp_free(direct);
 }
