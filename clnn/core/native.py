@@ -77,7 +77,8 @@ def front(function, **quick):
     It is asked the same again where that gave nothing, so that it must do without. ``quick``: what is tried: ``again`` and ``named`` of a repeated function, with
     arguments by name or without; ``known`` calls that are one entry of the tape and the ``rest`` of their arguments; ``op``, ``operands``, ``shown`` and
     ``listed`` of a kernel (public outputs; whether it takes a list); the dictionary ``seen`` of views; ``thin`` and ``free``; ``swift`` and how many
-    ``operands`` it takes; ``dense`` tensors as they are; ``made`` of a factory. ``into``: the first argument shall hold the result; ``same`` (what records an operand as it is): or the second one.
+    ``operands`` it takes; ``dense`` tensors as they are; ``made`` of a factory. ``into``: the first argument shall hold the result; ``same`` (what records
+    an operand as it is): or the second one.
     """
     return function if built is None else built.front(function, built.quick(**quick))
 
