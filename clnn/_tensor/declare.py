@@ -305,7 +305,7 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
         return set_out(target, r, args)
     call = functools.wraps(body)(call)
     call.thin = thin
-    entry = {} if getattr(body, "known", None) is None else {"known": body.known, "rest": body.rest}
+    entry = {} if getattr(body, "rest", None) is None else {"known": body.known, "rest": body.rest}
     if again is not None:
         return native.front(call, again=again, named=by_name, **entry)
     if entry:
@@ -539,13 +539,14 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
 
 # -- composites -----------------------------------------------------------------------------------------------------------------
 
-def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, splice=False, thin=False, seen=False, **fields):
+def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repeat=False, splice=False, entry=None, thin=False, seen=False, **fields):
     """Declare an operator made of other operators (decorator); its gradient follows from theirs.
 
     ``inplace``: whether there is an in-place form; or the elementwise operator that it comes to with operands alone.
     ``old`` names the factors that PyTorch took by place before 1.5, in front of the operands that they scale: ``x.add_(alpha, other)``.
     ``repeat``: as for :func:`kernel`; calls that record gradients are repeated where they leave one entry on the tape. ``splice``: calls with few elements that
-    record them are one entry of the tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result. ``thin``: it mostly ends in one elementwise
+    record them are one entry of the tape (see ``clnn/_tensor/splice.py``); it asks for the same, and for one result. ``entry``: a function of the same
+    parameters that is one entry, which most other calls that record come to. ``thin``: it mostly ends in one elementwise
     operator, which follows from dtypes and attributes alone (see ``clnn/_tensor/thin.py``); "free": whatever fractions these are. ``seen``: it mostly gives a
     view that follows from shape, strides and numbers (see ``clnn/_tensor/seen.py``).
     """
@@ -558,6 +559,8 @@ def composite(name=None, *, aliases=(), method=True, inplace=False, old="", repe
             body = spliced(body, _binder(body)[1])
         body = repeated_composite(body, repeat, not splice) if repeat else body
         params = parameter_names(body)
+        if entry is not None:
+            body.known, body.rest = entry.known, _binder(body)[1].rest
         op = _entry(called, "composite", body, params, aliases=tuple(aliases), doc=body.__doc__ or "", **fields)
         return _finish(op, _with_common_names(op, body, params, old.split(), Thin(thin == "free") if thin else None, {} if seen else None), method, inplace)
     return decorate

@@ -548,7 +548,7 @@ def spliced(body, bind=None):
         if key is None or bind is not None and not tracked:
             return body(*args, **kwargs)
         return kinds.call(functools.partial(body, *args, **kwargs), operands, key)
-    call.known, call.rest = (None, None) if bind is None else (kinds.known, bind.rest)
+    call.known, call.rest = kinds.known, None if bind is None else bind.rest
     return call
 
 

@@ -214,7 +214,12 @@ def bmm(input, mat2):
     return _bmm(input, mat2)
 
 
-@composite("matmul", repeat=True, complex=True, numpy=np.matmul,
+@spliced
+def _product_of_rows(input, other):
+    return mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[-1])
+
+
+@composite("matmul", repeat=True, entry=_product_of_rows, complex=True, numpy=np.matmul,
            samples=_mats([((3,), (3,)), ((3, 4), (4,)), ((4,), (4, 5)), ((2, 3, 4), (4, 5)), ((3, 4), (2, 4, 5)), ((2, 1, 3, 4), (5, 4, 2))]))
 def matmul(input, other):
     """Product by NumPy's rules: vectors, matrices, and stacks of matrices that broadcast.
@@ -254,11 +259,6 @@ def matmul(input, other):
     return r.squeeze(-1) if nb == 1 else r
 
 
-@spliced
-def _product_of_rows(input, other):
-    return mm(input.flatten(0, -2), other).reshape(*input.shape[:-1], other.shape[-1])
-
-
 @functools.partial(repeated, mode="whole")
 def _linear_grads(g, input, weight, needs):
     return product(g, weight) if needs[0] else None, product(g.t(), input) if needs[1] else None, g.sum(0) if needs[2] else None
@@ -278,10 +278,13 @@ _linear2d.op.grad_name = "AddmmBackward0"
 
 @spliced
 def _linear_of_rows(input, weight, bias):
-    return _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
+    r = _linear2d(input.reshape(-1, input.shape[-1]), weight, bias).reshape(*input.shape[:-1], weight.shape[0])
+    if bias is None and r._grad_fn is not None:
+        r._grad_fn.label = "UnsafeViewBackward0"
+    return r
 
 
-@composite("linear", repeat=True, complex=True, method=False, torch="nn.functional.linear")
+@composite("linear", repeat=True, entry=_linear_of_rows, complex=True, method=False, torch="nn.functional.linear")
 def linear(input, weight, bias=None):
     """``input @ weight.T + bias``.
 
@@ -315,8 +318,8 @@ def linear(input, weight, bias=None):
         r = _linear2d(input, weight, bias)
     else:
         r = _linear_of_rows(input, weight, bias)
-    if bias is None and r._grad_fn is not None and len(input.shape) > 1:
-        r._grad_fn.label = "MmBackward0" if len(input.shape) == 2 else "UnsafeViewBackward0"
+    if bias is None and r._grad_fn is not None and len(input.shape) == 2:
+        r._grad_fn.label = "MmBackward0"
     return r
 
 

@@ -230,13 +230,12 @@ static PyObject *tried(Quick *q, PyObject *const *args, Py_ssize_t n, PyObject *
         return q->into ? NULL : try_named(q, args, n, names);
     if (q->into)
         return try_into(q, args, n);
-    if (q->known != NULL) {
-        int recording = records(args, n);
-        if (recording)
-            return recording < 0 ? NULL : try_entry(q, args, n);
+    if (q->again != NULL || q->known != NULL) {
+        PyObject *got = q->again == NULL ? NULL : try_again(q, args, n);
+        if (got == NULL && !PyErr_Occurred() && q->known != NULL && records(args, n) > 0 && (got = try_entry(q, args, n)) != NULL)
+            drop_handed();
+        return got;
     }
-    if (q->again != NULL)
-        return try_again(q, args, n);
     if (q->seen != NULL || q->thin != NULL)
         return try_known(q, args, n);
     PyObject *got = q->swift != NULL && n == q->operands ? PyObject_Vectorcall(q->swift, args, n, NULL) : NULL;

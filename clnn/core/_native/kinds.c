@@ -228,6 +228,8 @@ static PyObject *look_up(Again *self, PyObject *values, PyObject *key, PyObject 
         if (!self->ready || !compute_pending(buffers))
             got = IS(found, Recipe) ? run_recipe(found, buffers) : run_recorded(found, buffers, tensors);
     } else if (found != NULL && PyLong_AsLong(found) > self->tries) {
+        if (!are_shared(buffers))
+            self->recent = keep_recent(self->recent, self->known, values, the_LEFT, tensors != NULL);
         got = Py_NewRef(the_LEFT);
     } else {
         got = PyObject_CallFunctionObjArgs(the_Missed, whole, buffers, found == NULL ? zero : found, NULL);
@@ -317,6 +319,10 @@ static PyObject *again_call(PyObject *callable, PyObject *const *args, size_t co
             return some < 0 ? NULL : Py_NewRef(the_LEFT);
     }
     PyObject *given = NULL, *operands = NULL, *met = recent_recipe(self->recent, self->known, args[0], recording, &given, &operands), *got = NULL;
+    if (met == the_LEFT) {
+        Py_DECREF(given), Py_DECREF(operands);
+        return met;
+    }
     if (met != NULL) {
         got = operands == NULL ? run_recipe(met, given) : run_recorded(met, given, operands);
         Py_DECREF(met), Py_DECREF(given), Py_XDECREF(operands);
