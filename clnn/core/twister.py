@@ -6,12 +6,14 @@ has a state of its own; whoever drew last stands where the sequence does, and th
 """
 from __future__ import annotations
 
+import math
 import struct
 import threading
 from array import array
 
 import numpy as np
 
+from . import native
 from .samplers import rejected
 from .words import SIZE, Words
 
@@ -211,8 +213,21 @@ def permutation(sequence, n):
     return array("q", sequence.order(n)).tolist()
 
 
+def faults(weights) -> int:
+    """What is wrong with weights of float32: 1 if one is no number, infinite or below 0, and 2 if a row has no sum above 0."""
+    return int(not (weights.min() >= 0 and weights.max() < math.inf)) + 2 * int((weights.sum(-1) <= 0).any())
+
+
+native.give(faults=faults)
+faults = native.form("faults", faults)
+
+
 def multinomial(sequence, weights, count, replacement):
     """``count`` places in each row of ``weights`` (N, C), drawn with these probabilities."""
+    if weights.dtype == np.float32 and (replacement or count == 1):
+        weights, rows = np.ascontiguousarray(weights), len(weights)
+        with sequence.lock:
+            return np.frombuffer(sequence._take(2 * (weights.size if count == 1 else rows * count)).picks(weights, rows, count), np.int64).reshape(rows, count)
     if replacement and count > 1:
         draws = sequence.doubles(len(weights) * count).reshape(-1, count)
         ends = weights.cumsum(1, dtype=weights.dtype)

@@ -95,6 +95,19 @@ class Words:
             order[i], order[j] = order[j], order[i]
         return np.array(order, np.int64).tobytes()
 
+    def picks(self, weights, rows, count) -> bytes:
+        """``count`` columns of each row of ``weights`` (float32), as int64: one is that whose weight is the largest part of an exponential number; several are
+        where numbers from [0, 1) fall among the running sums."""
+        weights = weights.reshape(rows, -1)
+        draws = np.frombuffer(self.doubles(weights.size if count == 1 else rows * count))
+        if count == 1:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return (weights / (-np.log1p(-draws)).reshape(weights.shape).astype(np.float32)).argmax(1).astype(np.int64).tobytes()
+        ends = weights.cumsum(1, dtype=np.float32)
+        ends /= ends[:, -1:]
+        ends[:, -1] = 1
+        return np.stack([np.searchsorted(row, u) for row, u in zip(ends, draws.reshape(-1, count))]).astype(np.int64).tobytes()
+
     def normals(self, n, mean, std) -> bytes:
         """``n`` normal numbers of float32: radius and angle of 8 pairs from 16 words; of a last block of fewer, the last 16 numbers from 16 words more."""
         drawn, whole = self._units(n + 16 * (n % 16 > 0)), n // 16 * 16

@@ -386,7 +386,7 @@ def multinomial(input, num_samples, replacement=False, *, generator=None):
         fault = int(~((weights >= 0) & (weights < math.inf)).all() + 2 * (weights.sum(-1) <= 0).any())
     else:                                               # few are sooner read than looked through
         array = read(weights)
-        fault = int(not (array.min() >= 0 and array.max() < math.inf)) + 2 * int((array.sum(-1) <= 0).any())
+        fault = twister.faults(array)
     if fault:
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0" if fault & 1 else
                            "invalid multinomial distribution (sum of probabilities <= 0)")

@@ -242,6 +242,7 @@ static PyMethodDef methods[] = {
     {"asked", (PyCFunction)(void (*)(void))asked, METH_FASTCALL, "interop.asked"},
     {"references", (PyCFunction)(void (*)(void))counted_references, METH_FASTCALL, "references(x, ...): how often x is referred to here"},
     {"told_alone", told_alone, METH_O, "told_alone(n): what that is of the tensor of f(x).numpy(), whose memory its array may have; 0: of others, too"},
+    {"faults", faults, METH_O, "twister.faults"},
     {"rejected", rejected, METH_VARARGS, "samplers.rejected"},
     {NULL, NULL, 0, NULL},
 };

@@ -68,7 +68,7 @@
     X(gather) X(held) X(only_tensors) X(all) X(thin) X(free) X(thin_attributes) X(thin_missed) X(thin_tries) \
     X(record_elementwise) X(store) X(put) X(replaced) X(Storage_buffer) X(put_at) X(Tensor__alias) X(address_of) X(enqueue) X(enqueue_at) \
     X(wrapped) X(read_numbers) X(reduce) X(unread) X(most_unread) X(read_some) \
-    X(ndarray) X(frombuffer) X(uint8) X(bfloat16) X(copied) X(Mirrored) X(asked) X(Shared) X(physical) X(context) X(strided) X(Device) X(device) X(full)
+    X(ndarray) X(frombuffer) X(uint8) X(bfloat16) X(copied) X(Mirrored) X(asked) X(Shared) X(physical) X(context) X(strided) X(Device) X(device) X(full) X(faults)
 
 
 #define X(c) extern PyTypeObject *c##_type;
@@ -393,6 +393,7 @@ void forget(void *handle, void *nothing_given);
 extern PyTypeObject Words_made;
 /* samplers.c */
 PyObject *rejected(PyObject *self, PyObject *args);
+PyObject *faults(PyObject *module, PyObject *array);
 /* calls.c */
 int ready_calls(void);
 int wake(PyObject *target);

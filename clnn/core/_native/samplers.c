@@ -1,6 +1,25 @@
 /* samplers.py: numbers of distributions that are drawn by rejection. */
 #include "words.h"
 
+/* faults(weights): twister.faults of an array of float32 */
+PyObject *faults(PyObject *module, PyObject *array)
+{
+    Py_buffer view;
+    if (PyObject_GetBuffer(array, &view, PyBUF_STRIDED_RO | PyBUF_FORMAT))
+        return NULL;
+    const float *from = view.buf;
+    Py_ssize_t columns = view.ndim ? view.shape[view.ndim - 1] : 1, n = view.len / (Py_ssize_t)sizeof(float);
+    int good = view.format != NULL && !strcmp(view.format, "f") && columns > 0 && PyBuffer_IsContiguous(&view, 'C'), wrong = 0;
+    for (Py_ssize_t i = 0; good && i < n; i += columns) {
+        int some = 0;
+        for (Py_ssize_t k = 0; k < columns; k++)
+            wrong |= !(from[i + k] >= 0.0f && from[i + k] < INFINITY), some |= from[i + k] > 0.0f;
+        wrong |= some ? 0 : 2;
+    }
+    PyBuffer_Release(&view);
+    return good ? PyLong_FromLong(wrong) : PyObject_CallOneArg(the_faults, array);
+}
+
 /* What numbers are drawn from: words, a normal number that is left, and how many words were taken. */
 typedef struct {
     Words *words;

@@ -203,6 +203,56 @@ static PyObject *words_order(Words *w, PyObject *given)
     return made;
 }
 
+/* The column of a row of weights whose weight is the largest part of an exponential number of its own; the first that is no number, where there is such a part. */
+static Py_ssize_t picked(Words *w, const float *weights, Py_ssize_t columns)
+{
+    Py_ssize_t best = 0;
+    float most = 0.0f;
+    int done = 0;
+    for (Py_ssize_t i = 0; i < columns; i++) {
+        float part = weights[i] / (float)-log1p(-next_double(w));
+        if (!done && (i == 0 || isnan(part) || part > most))
+            best = i, most = part, done = isnan(part);
+    }
+    return best;
+}
+
+/* ``count`` columns, each the number of running sums, as parts of the last of them, below a number from [0, 1). */
+static void found(Words *w, const float *weights, Py_ssize_t columns, float *ends, Py_ssize_t count, int64_t *to)
+{
+    float sum = 0.0f;
+    for (Py_ssize_t i = 0; i < columns; i++)
+        ends[i] = sum = i ? sum + weights[i] : weights[i];
+    for (Py_ssize_t i = 0; i < columns; i++)
+        ends[i] = i + 1 < columns ? ends[i] / sum : 1.0f;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        double drawn = next_double(w);
+        for (to[k] = 0; to[k] < columns && ends[to[k]] < drawn; to[k]++);
+    }
+}
+
+static PyObject *words_picks(Words *w, PyObject *args)
+{
+    Py_buffer weights;
+    Py_ssize_t rows, count;
+    if (!PyArg_ParseTuple(args, "y*nn", &weights, &rows, &count))
+        return NULL;
+    Py_ssize_t columns = rows > 0 ? weights.len / (Py_ssize_t)sizeof(float) / rows : 0;
+    float *ends = columns > 0 ? PyMem_Malloc((size_t)columns * sizeof *ends) : NULL;
+    PyObject *made = ends == NULL || count < 1 ? PyErr_Format(PyExc_ValueError, "no rows of weights") : room(rows * count, 8);
+    for (Py_ssize_t row = 0; made != NULL && row < rows; row++) {
+        const float *from = (const float *)weights.buf + row * columns;
+        int64_t *to = DATA(int64_t, made) + row * count;
+        if (count == 1)
+            *to = picked(w, from, columns);
+        else
+            found(w, from, columns, ends, count, to);
+    }
+    PyMem_Free(ends);
+    PyBuffer_Release(&weights);
+    return made;
+}
+
 static PyObject *words_normals(Words *w, PyObject *args)
 {
     Py_ssize_t n;
@@ -271,6 +321,7 @@ static PyMethodDef words_methods[] = {
     {"double", (PyCFunction)words_double, METH_NOARGS, NULL},
     {"integers", (PyCFunction)words_integers, METH_VARARGS, NULL},
     {"order", (PyCFunction)words_order, METH_O, NULL},
+    {"picks", (PyCFunction)words_picks, METH_VARARGS, NULL},
     {"normals", (PyCFunction)words_normals, METH_VARARGS, NULL},
     {"pairs", (PyCFunction)words_pairs, METH_VARARGS, NULL},
     {NULL, NULL, 0, NULL},
