@@ -6,19 +6,21 @@ that reads them.
 from __future__ import annotations
 
 import math
+from math import prod
 
 import numpy as np
 
-from .._tensor import foreign
+from .._tensor import foreign, splice
 from .._tensor.declare import elementwise
 from .._tensor.dispatch import run
 from .._tensor.interop import from_array, from_bytes, read
 from .._tensor.repeat import repeated
 from .._tensor.tensor import Tensor, empty, make
 from ..core import dtype as dt
-from ..core import native, rng, twister
+from ..core import native, rng, symbols, twister
 from ..core.config import config
 from ..core.shape import Size
+from ..graph import mirror
 from ..graph.op import REGISTRY
 from ..runtime import launch as launcher
 from ..runtime.device import Device
@@ -224,6 +226,50 @@ def integers(sequence, low, span, shape, row, device, wide=None) -> Tensor:
     words = _words(sequence, n << wide, device)
     draw, words = (_modulo64, _as(words, shape, dt.int64)) if wide else (_modulo32, _as(words, shape, dt.int32).to(dt.int64))
     return draw(words, rng.signed(low & rng.MASK), rng.signed(span & rng.MASK)).to(row)
+
+
+# -- a few numbers --------------------------------------------------------------------------------------------------------------------------
+
+def _sequence_now(n, device, generator):
+    """The sequence, where the host is the one to draw ``n`` numbers of it for ``device`` and nobody else has a say, as mostly; else None."""
+    if (generator is not None or not n or n > _NORMALS or device.__class__ is not Device or not device.is_cpu or config.random == "philox" or rng.here.counted
+            or foreign.here.maps or launcher.recording is not None or splice._listening is not None or symbols.tracing is not None):
+        return None
+    sequence = rng.current().sequence
+    return sequence if sequence.on_host else None
+
+
+def _few_uniforms(shape, row, device, generator, low=0.0, high=1.0):
+    n = prod(shape)
+    sequence = _sequence_now(n, device, generator) if row is dt.float32 else None
+    return None if sequence is None else make(mirror.unsent(device, sequence.uniforms(n, low, high)), shape, row, n)
+
+
+def _few_normals(shape, row, device, generator, mean=0.0, std=1.0):
+    n = prod(shape)
+    sequence = _sequence_now(n, device, generator) if row is dt.float32 and n >= _FEW else None
+    return None if sequence is None else make(mirror.unsent(device, sequence.blocks(n, mean, std)), shape, row, n)
+
+
+def _few_integers(shape, low, high, row, device, generator, wide=None):
+    n = prod(shape)
+    sequence = _sequence_now(n, device, generator) if row is dt.int64 and wide is None and 0 < high - low < twister.WIDE else None
+    return None if sequence is None else make(mirror.unsent(device, sequence.integers(low, high - low, n, False)), shape, row, n)
+
+
+_few = dict(_uniform=_few_uniforms, _normal=_few_normals, _integers=_few_integers)
+
+
+def shortly(name):
+    """``splice.drawn`` for the draw of that name, in fewer steps where it makes a few numbers."""
+    few = _few.get(name)
+    if few is None:
+        return splice.drawn
+
+    def drawn(draw, shape, args, kwargs):
+        made = None if kwargs else few(shape, *args)
+        return splice.drawn(draw, shape, args, kwargs) if made is None else made
+    return drawn
 
 
 def coins(sequence, shape, p, row, device) -> Tensor:

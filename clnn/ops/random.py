@@ -17,7 +17,7 @@ from .._tensor.device import resolve
 from .._tensor.dispatch import broadcast
 from .._tensor.inplace import draw_into, type_name
 from .._tensor.interop import from_array, read
-from .._tensor.splice import counted, drawn
+from .._tensor.splice import counted
 from .._tensor.tensor import Tensor, from_node, make
 from ..core import dtype as dt
 from ..core.limits import ends, reached, whole_to, within
@@ -84,8 +84,7 @@ def _sample(expr, args, shape, row, device, generator, compute=None, wide=None) 
 def _sampled(expr, args, shape, row, device, generator, compute, wide):
     if row.needs_fp64 and not device.has_fp64:
         return _empty(shape, row, device)                            # raises with the reason
-    numel = shape.numel()
-    compute = compute or row
+    numel, compute = shape.numel(), compute or row
     wide = compute.acc == "double" if wide is None else wide
     seed, first = _stream(generator, numel, 2 if wide else 4)
     return from_node(expr, (seed, first, *args), compute, row, shape, numel, device, 1, 0, True)
@@ -105,6 +104,8 @@ def _parts(draw, shape, row, *rest) -> Tensor:
 
 def _per_sample(draw):
     """``draw`` for each sample of the maps that are under way: one draw for all of them, in their order. A function that is repeated draws again."""
+    drawn = _sequence.shortly(draw.__name__)
+
     @functools.wraps(draw)
     def call(shape, *args, **kwargs):
         return foreign.fresh(lambda whole: draw(whole, *args, **kwargs), shape) if foreign.here.maps else drawn(draw, shape, args, kwargs)
