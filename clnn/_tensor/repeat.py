@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import operator
 import threading
 
 from ..core import dtype as dt
@@ -538,7 +537,7 @@ def _recipe(device, result, inputs, made, launches, shared, numbers, flow=False)
         varying = [i for i, a in enumerate(args) if type(a) not in _PLAIN and id(a) in place]
         if not varying:
             return None
-        pick = operator.itemgetter(*[k for i in varying for k in (total + i, place[id(args[i])])])
+        pick = native.picker([k for i in varying for k in (total + i, place[id(args[i])])])
         drawn = [number[id(a)] for a in args if id(a) in number]
         args = [BUFFER if i in varying else NUMBER if id(a) in number else a for i, a in enumerate(args)]    # a recipe keeps no buffer but constants
         recipe.launches.append((make(args), pick, drawn or None))

@@ -3,6 +3,7 @@
 pip builds them where it finds a C compiler. Without them, or with ``CLNN_NATIVE=0``, the Python functions do the same and take longer: each is the definition of
 what its C form does, and is called by it for whatever is not the usual case.
 """
+import operator
 import threading
 import zlib
 from pathlib import Path
@@ -51,6 +52,11 @@ def give(**things):
     """Tell them functions, objects, and the variables of modules that they look at."""
     if built is not None:
         built.give(**things)
+
+
+def picker(places):
+    """What picks the items at two places and more from a list, as a tuple."""
+    return operator.itemgetter(*places) if built is None else built.picker(places)
 
 
 def unshelve():

@@ -141,6 +141,76 @@ void note_address(PyObject *buffer, void *address)
         about->address = address;
 }
 
+/* -- what picks buffers from a list: operator.itemgetter of several places, which a C form asks without a list of all ---------------------- */
+
+typedef struct {
+    PyObject_VAR_HEAD
+    vectorcallfunc call;
+    Py_ssize_t places[1];
+} Picker;
+
+static PyTypeObject Picker_type;
+
+/* Items of two lists, as if the one followed the other. */
+PyObject *picked_from(PyObject *pick, PyObject *first, PyObject *second)
+{
+    if (!Py_IS_TYPE(pick, &Picker_type))
+        return PyErr_Format(PyExc_TypeError, "not what picks buffers");
+    Py_ssize_t n = Py_SIZE(pick), before = PyList_GET_SIZE(first), all = before + (second == NULL ? 0 : PyList_GET_SIZE(second));
+    PyObject *picked = PyTuple_New(n);
+    for (Py_ssize_t i = 0; picked != NULL && i < n; i++) {
+        Py_ssize_t at = ((Picker *)pick)->places[i];
+        if (at >= all) {
+            PyErr_SetString(PyExc_IndexError, "list index out of range");
+            Py_CLEAR(picked);
+        } else {
+            PyTuple_SET_ITEM(picked, i, Py_NewRef(at < before ? PyList_GET_ITEM(first, at) : PyList_GET_ITEM(second, at - before)));
+        }
+    }
+    return picked;
+}
+
+static PyObject *picker_call(PyObject *pick, PyObject *const *args, size_t count, PyObject *names)
+{
+    if (PyVectorcall_NARGS(count) != 1 || names != NULL || !PyList_Check(args[0]))
+        return PyErr_Format(PyExc_TypeError, "takes a list");
+    return picked_from(pick, args[0], NULL);
+}
+
+static void picker_dealloc(PyObject *pick)
+{
+    Py_TYPE(pick)->tp_free(pick);
+}
+
+static PyTypeObject Picker_type = {
+    PyVarObject_HEAD_INIT(NULL, 0)
+    .tp_name = "clnn.core._native.Picker", .tp_basicsize = offsetof(Picker, places), .tp_itemsize = sizeof(Py_ssize_t),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, .tp_vectorcall_offset = offsetof(Picker, call), .tp_call = PyVectorcall_Call,
+    .tp_dealloc = picker_dealloc,
+};
+
+/* picker(places): native.picker */
+PyObject *picker(PyObject *module, PyObject *places)
+{
+    PyObject *list = PySequence_Fast(places, "places");
+    Picker *new = list == NULL ? NULL : PyObject_NewVar(Picker, &Picker_type, PySequence_Fast_GET_SIZE(list));
+    if (new != NULL)
+        new->call = picker_call;
+    for (Py_ssize_t i = 0; new != NULL && i < Py_SIZE(new); i++)
+        if ((new->places[i] = PyLong_AsSsize_t(PySequence_Fast_GET_ITEM(list, i))) < 0) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_ValueError, "places are counted from the beginning");
+            Py_CLEAR(new);
+        }
+    Py_XDECREF(list);
+    return (PyObject *)new;
+}
+
+int ready_buffers(void)
+{
+    return PyType_Ready(&Picker_type);
+}
+
 /* unshelve(): give what nobody uses back to the pools */
 PyObject *unshelve(PyObject *module, PyObject *nothing_given)
 {

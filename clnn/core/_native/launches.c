@@ -447,19 +447,16 @@ static int launch_one(PyObject *prepared, PyObject *device, PyObject *state, PyO
 /* The launches of a recipe, none of which takes numbers, with operands and memory from ``buffers``. */
 static int launch_all(PyObject *recipe, PyObject *device, PyObject *state, PyObject *side, PyObject *buffers)
 {
-    PyObject *lock = of_device(state, lock), *launches = AT(recipe, Recipe_launches), *all = PySequence_Concat(buffers, AT(recipe, Recipe_places));
-    int stopped = all == NULL || lock == NULL || held(lock, s_acquire) ? -1 : 0;
-    if (stopped) {
-        Py_XDECREF(all);
+    PyObject *lock = of_device(state, lock), *launches = AT(recipe, Recipe_launches), *places = AT(recipe, Recipe_places);
+    int stopped = !PyList_Check(places) || lock == NULL || held(lock, s_acquire) ? -1 : 0;
+    if (stopped)
         return -1;
-    }
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(launches) && !stopped; i++) {
-        PyObject *entry = PyList_GET_ITEM(launches, i), *picked = PyObject_CallOneArg(PyTuple_GET_ITEM(entry, 1), all);
+        PyObject *entry = PyList_GET_ITEM(launches, i), *picked = picked_from(PyTuple_GET_ITEM(entry, 1), buffers, places);
         stopped = picked == NULL ? -1 : launch_one(PyTuple_GET_ITEM(entry, 0), device, state, side, picked);
         Py_XDECREF(picked);
     }
     held(lock, s_release);
-    Py_DECREF(all);
     return stopped;
 }
 
@@ -524,7 +521,7 @@ static PyObject *results_of(PyObject *recipe, PyObject *device, PyObject *buffer
 /* Recipe.run without numbers; ``buffers`` is a list. */
 PyObject *run_recipe(PyObject *recipe, PyObject *buffers)
 {
-    PyObject *device = AT(recipe, Recipe_device), *births = variable(the_node, s_births), *sizes = AT(recipe, Recipe_sizes), *side, *new, *got = NULL;
+    PyObject *device = AT(recipe, Recipe_device), *births = variable(the_node, s_births), *sizes = AT(recipe, Recipe_sizes), *side, *got = NULL;
     PyObject *state = births == NULL ? NULL : PyObject_GenericGetDict(device, NULL);
     if (state == NULL)
         return NULL;
@@ -534,17 +531,11 @@ PyObject *run_recipe(PyObject *recipe, PyObject *buffers)
         Py_DECREF(state);
         return way < 0 ? NULL : PyObject_CallFunctionObjArgs(the_Recipe_run, recipe, buffers, NULL);
     }
-    if (small) {
-        new = allocated(function, sizes);
-    } else {
-        new = PyList_New(0);
-        for (Py_ssize_t i = 0; new != NULL && i < PySequence_Fast_GET_SIZE(sizes); i++)
-            if (add(new, PyObject_CallOneArg(function, PySequence_Fast_GET_ITEM(sizes, i))))
-                Py_CLEAR(new);
-    }
-    if (new != NULL && !PyList_SetSlice(buffers, PyList_GET_SIZE(buffers), PyList_GET_SIZE(buffers), new) && !launch_all(recipe, device, state, side, buffers))
+    int failed = small ? allocate_onto(buffers, function, sizes) : 0;
+    for (Py_ssize_t i = 0; !small && !failed && i < PySequence_Fast_GET_SIZE(sizes); i++)
+        failed = add(buffers, PyObject_CallOneArg(function, PySequence_Fast_GET_ITEM(sizes, i)));
+    if (!failed && !launch_all(recipe, device, state, side, buffers))
         got = results_of(recipe, device, buffers);
-    Py_XDECREF(new);
     Py_DECREF(state);
     return got;
 }

@@ -32,31 +32,33 @@ static int count_buffers(PyObject *memory, Py_ssize_t n, Py_ssize_t bytes)
     return below_peak.left < 0 || below_peak.memory != memory || below_peak.peak != AT(memory, Memory_peak) ? note_peak(memory) : 0;
 }
 
-/* Memory.alloc_all: a list of buffers. */
-PyObject *allocated(PyObject *alloc_all, PyObject *sizes)
+static int add_all(PyObject *list, PyObject *more)             /* takes the reference of ``more`` */
+{
+    int failed = more == NULL || PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), more);
+    Py_XDECREF(more);
+    return failed ? -1 : 0;
+}
+
+/* Add what Memory.alloc_all gives to a list. */
+int allocate_onto(PyObject *list, PyObject *alloc_all, PyObject *sizes)
 {
     PyObject *memory = PyMethod_Check(alloc_all) ? PyMethod_GET_SELF(alloc_all) : NULL;
     if (memory == NULL || !IS(memory, Memory))
-        return PyObject_CallOneArg(alloc_all, sizes);
-    Py_ssize_t n = PySequence_Fast_GET_SIZE(sizes), bytes = 0;
-    PyObject *list = PyList_New(n);
-    if (list == NULL)
-        return NULL;
+        return add_all(list, PyObject_CallOneArg(alloc_all, sizes));
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(sizes), before = PyList_GET_SIZE(list), bytes = 0;
     for (Py_ssize_t i = 0; i < n; i++) {
         PyObject *buf = new_buffer(memory, AT(memory, Memory__allocate), PySequence_Fast_GET_ITEM(sizes, i));
         if (buf == NULL) {                  /* a shortage is dealt with there */
-            Py_DECREF(list);
             if (!PyErr_ExceptionMatches(PyExc_Exception))
-                return NULL;
+                return -1;
             PyErr_Clear();
-            return PyObject_CallOneArg(alloc_all, sizes);
+            return PyList_SetSlice(list, before, PyList_GET_SIZE(list), NULL) ? -1 : add_all(list, PyObject_CallOneArg(alloc_all, sizes));
         }
-        PyList_SET_ITEM(list, i, buf);
+        if (add(list, buf))
+            return -1;
         bytes += PyLong_AsSsize_t(PySequence_Fast_GET_ITEM(sizes, i));
     }
-    if (count_buffers(memory, n, bytes))
-        Py_CLEAR(list);
-    return list;
+    return count_buffers(memory, n, bytes);
 }
 
 /* Memory.alloc */

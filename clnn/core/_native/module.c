@@ -184,6 +184,7 @@ static PyMethodDef methods[] = {
     {"tries", tries, METH_O, "tries(function): what that tries first, or None"},
     {"settled", settled, METH_O, "settled(function): it has the code that it is to keep"},
     {"quick", (PyCFunction)(void (*)(void))quick, METH_VARARGS | METH_KEYWORDS, "quick(again=, named=, ...): what a function may try first"},
+    {"picker", picker, METH_O, "picker(places): native.picker"},
     {"unshelve", unshelve, METH_NOARGS, "unshelve(): give small buffers that nobody uses back to their pools"},
     {"missing", missing, METH_NOARGS, "Names of what was not given yet."},
     {"again", again, METH_VARARGS, "again(known, python, ready, tries, entries, folds): repeat.repeated's again"},
@@ -255,7 +256,7 @@ PyMODINIT_FUNC PyInit__native(void)
     NAMES(X)
 #undef X
     if ((zero = PyLong_FromLong(0)) == NULL || (one = PyLong_FromLong(1)) == NULL || (nothing = PyTuple_New(0)) == NULL || ready_kinds() || ready_tape()
-        || ready_calls() || ready_windows() || ready_front() || PyType_Ready(&Rare_type))
+        || ready_calls() || ready_windows() || ready_front() || ready_buffers() || PyType_Ready(&Rare_type))
         return NULL;
     PyObject *made_module = PyModule_Create(&module);
     if (made_module != NULL && (PyModule_AddObject(made_module, "SOURCES", PyLong_FromUnsignedLong(SOURCES)) || PyModule_AddType(made_module, &Words_made)

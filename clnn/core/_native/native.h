@@ -265,10 +265,13 @@ PyObject *new_buffer(PyObject *memory, PyObject *allocate, PyObject *nbytes);
 void *noted_address(PyObject *buffer);
 void note_address(PyObject *buffer, void *address);
 void clear_shelves(void);
+PyObject *picked_from(PyObject *pick, PyObject *first, PyObject *second);
+PyObject *picker(PyObject *module, PyObject *places);
+int ready_buffers(void);
 PyObject *unshelve(PyObject *module, PyObject *nothing_given);
 /* memory.c */
 extern PyMethodDef alloc_method;
-PyObject *allocated(PyObject *alloc_all, PyObject *sizes);
+int allocate_onto(PyObject *list, PyObject *alloc_all, PyObject *sizes);
 /* lock.c */
 extern PyTypeObject Lock_made;
 int held(PyObject *lock, PyObject *how);
