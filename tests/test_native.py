@@ -43,7 +43,7 @@ def plainly(monkeypatch):
 @needs
 def test_every_form_has_a_definition():
     makers = {"SOURCES", "FORGET", "read_only", "rare", "maker", "Direct", "Lock", "Remembered",
-              "hire", "libraries", "know", "give", "again", "method", "swift", "asking", "front", "tries", "settled", "quick", "unshelve", "picker",
+              "hire", "libraries", "know", "give", "again", "method", "swift", "asking", "front", "tries", "settled", "quick", "unshelve", "picker", "hashing",
               "missing", "references", "told_alone"}
     public = {name for name in dir(native.built) if not name.startswith("_")} - makers
     assert public <= set(native.definitions), "a C form without a Python function"

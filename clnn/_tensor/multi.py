@@ -74,9 +74,10 @@ def foreach_update(rule, rows, scalars, flags, launches=None) -> None:
     The rule must be elementwise and pure; a ``g`` of no dimensions serves all elements. Tensors that a joint launch cannot take (views, mixed dtypes,
     values on the tape) go one by one, and so does everything where a scalar is a tensor that gradients are wanted of.
     """
-    groups = {}
     apart = any([isinstance(v, Tensor) for v in scalars.values()])
-    for row in rows:
+    alike = None if apart else _kind_of_all(rows)
+    groups = {} if alike is None else {alike: rows}
+    for row in rows if alike is None else ():
         key = None if apart else _kind(row)
         if key is None:
             _one(rule, row, scalars, flags)
@@ -116,6 +117,27 @@ native.give(row_kind=_kind)
 _kind = native.form("row_kind", _kind)
 
 
+def _kind_of_all(rows):
+    """The kind that all rows are of, None where there are several or one goes by itself."""
+    kinds = {_kind(row) for row in rows}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+_kind_of_all = native.form("rows_kind", _kind_of_all)
+
+
+class Code(tuple):
+    """Instructions, which are part of keys: hashed once."""
+
+    def __new__(cls, items):
+        self = tuple.__new__(cls, items)
+        self._hash = tuple.__hash__(self)
+        return self
+
+    def __hash__(self):
+        return self._hash
+
+
 def _plan(rule, row, kinds, scalars, flags):
     key = (rule, kinds, tuple(sorted(flags.items())), tuple(scalars))
     plan = _plans.get(key)
@@ -147,7 +169,7 @@ def _trace(rule, row, scalars, flags):
     if group.checked or any(c[0] and fuse.Expr.all[c[0]].uses_index for c in group.code):
         return plan
     column = {id(t._storage.buf): i for i, t in enumerate(ins)}
-    plan.code = tuple(group.code)
+    plan.code = Code(group.code)
     plan.leaves = tuple((leaf[1].index, "l" if leaf[3] else "0") for leaf in group.leaves)
     plan.columns = [column[id(leaf[0])] for leaf in group.leaves]
     plan.kinds = tuple(fuse._SCALAR_C[k] for k in group.kinds)

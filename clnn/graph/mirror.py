@@ -110,6 +110,7 @@ class Unsent(Storage):
         self.__class__, self.mirror = Storage, None
 
 
+@native.know
 class Counted(Unsent):
     """A number that the host counts with, as optimizers do; ``mirror`` is replaced with each step. Recordings leave it with the host."""
 

@@ -9,7 +9,7 @@ import re
 from itertools import chain
 
 from ..core import dtype as dt
-from ..core import symbols
+from ..core import native, symbols
 from ..runtime import templates
 from ..runtime.launch import BUFFER, NUMBER, Prepared
 from . import codegen
@@ -51,9 +51,18 @@ def launch_rows(device, code, leaves, kinds, outs, scalars, rows) -> None:
             if len(_prepared) > 1024:
                 _prepared.clear()
             prepared = _prepared[key] = _prepare(*key)
-        buffers = [buf for _, ins, results in part for bufs in (ins, results) for buf in bufs]
-        buffers += [*part[0][1], *part[0][2]] * ((len(prepared.buffers) - len(buffers)) // (len(leaves) + len(outs)))
-        prepared.run(device, tuple(chain.from_iterable(zip(prepared.buffers, buffers))), scalars)
+        prepared.run(device, _given(prepared.buffers, rows, at, limit), scalars)
+
+
+def _given(positions, rows, first, limit):
+    """(position, buffer, ...) of ``limit`` rows from the ``first`` on; what the kernel could take more are the first one's."""
+    part = rows[first:first + limit]
+    buffers = [buf for row in part for bufs in row[1:] for buf in bufs]
+    buffers += [*part[0][1], *part[0][2]] * len(positions)
+    return tuple(chain.from_iterable(zip(positions, buffers)))
+
+
+_given = native.form("given_in_turn", _given)
 
 
 def _prepare(device, code, leaves, kinds, outs, counts):

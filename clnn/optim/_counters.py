@@ -4,6 +4,7 @@ from struct import Struct
 
 from clnn._tensor.grad_mode import no_grad
 from clnn._tensor.tensor import Tensor
+from clnn.core import native
 from clnn.graph import mirror
 from clnn.graph.mirror import Counted
 from clnn.optim._shared import _get_scalar_dtype
@@ -53,7 +54,7 @@ def advance(states, counters):
     """Write new values of counters into the states that have equal ones."""
     for name, value in counters.items():
         packed = _KINDS[4].pack(value)
-        for state in states:
+        for state in () if _counted_on(states, name, packed) else states:
             t = state[name]
             st = t._storage
             if st.__class__ is Counted and st.nbytes == 4:
@@ -61,6 +62,14 @@ def advance(states, counters):
                 st.version += 1
             else:
                 _put(t, value)
+
+
+def _counted_on(states, name, packed):
+    """Whether the next value was written into counters that the host has, all of them: the C form does so."""
+    return False
+
+
+_counted_on = native.form("counted_on", _counted_on)
 
 
 def _keep(t, value):

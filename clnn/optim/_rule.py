@@ -7,10 +7,20 @@ run-time kernel arguments (changing the learning rate compiles nothing); `flags`
 
 from clnn._tensor.grad_mode import is_grad_enabled, set_grad_enabled
 from clnn._tensor.multi import foreach_update, scalar_arguments
+from clnn.core import native
 from clnn.graph.op import REGISTRY
 from clnn.runtime import capture
 from clnn.optim._counters import advance, alike, count_of, counter, held, number_of
 from clnn.optim.optimizer import Optimizer, run_closure
+
+
+def _usual_rows(params, states, counters, names):
+    """(values of the counters, rows, states) of the parameters that have a gradient, where all of them are dense and real, have all that a step needs, and count
+    alike; None elsewhere: always without the C form."""
+    return None
+
+
+_usual_rows = native.form("usual_rows", _usual_rows)
 
 
 class RuleOptimizer(Optimizer):
@@ -66,6 +76,10 @@ class RuleOptimizer(Optimizer):
 
     def _step_group(self, group):
         names, counters = self.slots(group), self.counters
+        usual = _usual_rows(group["params"], self.state, tuple(counters), names)
+        if usual is not None:
+            self._update(group, False, *usual)
+            return
         needed = (*counters, *names)
         batches = {}  # counters -> the parameters that share them, hence also scalars and flags
         for p in group["params"]:
@@ -86,22 +100,25 @@ class RuleOptimizer(Optimizer):
             key = (fresh, *[held(state, name) for name in counters])
             batches.setdefault(key, []).append((p, g, state))
         for (fresh, *values), entries in batches.items():
-            scalars, flags, advanced = self.plan(group, fresh, **dict(zip(counters, map(number_of, values))))
             rows = [(p, g, *[state[name] for name in names]) for p, g, state in entries]
-            if any([p.dtype.is_complex for p, *_ in rows]):
-                rows = [tuple(map(parts, row)) for row in rows]
-            launches = []
-            foreach_update(type(self).rule, rows, scalars, flags, launches)
-            states = [state for _, _, state in entries]
-            advance(states, advanced)
-            recording = capture.own()
-            if recording is not None:
-                self._repeat_at_replay(recording, group, entries, flags, launches)
+            self._update(group, fresh, values, rows, [state for *_, state in entries])
 
-    def _repeat_at_replay(self, recording, group, entries, flags, launches):
+    def _update(self, group, fresh, values, rows, states):
+        """One step of parameters that have equal counters, whose ``values`` are as :func:`held` gives them; ``rows``: (parameter, gradient, slots...)."""
+        scalars, flags, advanced = self.plan(group, fresh, **dict(zip(self.counters, map(number_of, values))))
+        first = rows[0][0]
+        if any([row[0].dtype.is_complex for row in rows]):
+            rows = [tuple(map(parts, row)) for row in rows]
+        launches = []
+        foreach_update(type(self).rule, rows, scalars, flags, launches)
+        advance(states, advanced)
+        recording = capture.own()
+        if recording is not None:
+            self._repeat_at_replay(recording, group, first, states, flags, launches)
+
+    def _repeat_at_replay(self, recording, group, first_parameter, states, flags, launches):
         """Let every replay of the recorded launches use the hyperparameters and counters of its own step, as long as its parameters and flags are these."""
-        states, counts = [state for _, _, state in entries], (len(self.param_groups), len(group["params"]))
-        first_parameter, _, first_state = entries[0]
+        counts, first_state = (len(self.param_groups), len(group["params"])), states[0]
 
         def now():
             counters = {name: count_of(first_state, name) for name in self.counters} if first_state is not None else {}

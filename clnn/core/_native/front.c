@@ -7,7 +7,8 @@ enum { ITEMS = 10 };
 typedef struct {
     PyObject_HEAD
     PyObject *again, *named, *known, *rest, *seen, *thin, *swift, *same, *made, *op;       /* op: of a kernel, whose calls leave an entry on the tape */
-    int operands, shown, listed, free, into, dense;     /* dense: a tensor whose elements lie in order is the result; operands: how many the function takes; shown: how many of a kernel's results are no secret */
+    int operands, shown, listed, free, into, dense;     /* operands: how many the function takes; shown: how many of a kernel's results are no secret; dense: a
+                                                           tensor whose elements lie in order is the result */
 } Quick;
 
 /* A function of Python's, to all who look at it. */
@@ -351,11 +352,12 @@ PyObject *settled(PyObject *module, PyObject *function)
 /* quick(**parts) */
 PyObject *quick(PyObject *module, PyObject *args, PyObject *given)
 {
-    static char *names[] = {"again", "named", "known", "rest", "seen", "thin", "swift", "same", "made", "op", "operands", "shown", "listed", "free", "into", "dense", NULL};
+    static char *names[] = {"again", "named", "known", "rest", "seen", "thin", "swift", "same", "made", "op", "operands", "shown", "listed", "free", "into", "dense",
+                            NULL};
     PyObject *parts[ITEMS] = {NULL};
     int operands = 0, shown = 0, listed = 0, free = 0, into = 0, dense = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, given, "|$OOOOOOOOOOiipppp", names, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &parts[6], &parts[7],
-                                     &parts[8], &parts[9], &operands, &shown, &listed, &free, &into, &dense))
+    if (!PyArg_ParseTupleAndKeywords(args, given, "|$OOOOOOOOOOiipppp", names, &parts[0], &parts[1], &parts[2], &parts[3], &parts[4], &parts[5], &parts[6],
+                                     &parts[7], &parts[8], &parts[9], &operands, &shown, &listed, &free, &into, &dense))
         return NULL;
     Quick *new = PyObject_GC_New(Quick, &Quick_type);
     if (new == NULL)

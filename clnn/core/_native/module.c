@@ -126,6 +126,20 @@ static PyTypeObject Rare_type = {
     .tp_name = "clnn.core._native.Rare", .tp_basicsize = sizeof(Rare), .tp_flags = Py_TPFLAGS_DEFAULT, .tp_descr_get = rare_get, .tp_descr_set = rare_set,
 };
 
+static Py_hash_t place_of_object(PyObject *object)
+{
+    return (Py_hash_t)(uintptr_t)object;
+}
+
+/* hashing(type): __hash__ of objects whose hash is their id, as the interpreter calls it without looking for a method. */
+static PyObject *hashing(PyObject *self, PyObject *type)
+{
+    PyObject *plain = PyType_Check(type) ? PyObject_GetAttrString((PyObject *)&PyBaseObject_Type, "__hash__") : NULL;
+    PyObject *made = plain == NULL ? NULL : PyDescr_NewWrapper((PyTypeObject *)type, ((PyWrapperDescrObject *)plain)->d_base, (void *)place_of_object);
+    Py_XDECREF(plain);
+    return made != NULL || PyErr_Occurred() ? made : PyErr_Format(PyExc_TypeError, "no class");
+}
+
 /* rare(slot, unset): lives as long as the class, which is to the end. */
 static PyObject *rare(PyObject *self, PyObject *args)
 {
@@ -177,6 +191,7 @@ static PyObject *method(PyObject *self, PyObject *args)
 static PyMethodDef methods[] = {
     {"maker", maker, METH_O, "Give a class the C form of __new__."},
     {"read_only", read_only, METH_O, "Another descriptor of a slot, which refuses to be assigned."},
+    {"hashing", hashing, METH_O, "hashing(type): __hash__ of objects whose hash is their id"},
     {"rare", rare, METH_VARARGS, "rare(slot, unset): a descriptor of a slot that is ``unset`` until something is put there"},
     {"know", know, METH_O, "Find the slots of a class."},
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
@@ -201,6 +216,10 @@ static PyMethodDef methods[] = {
     {"tracks", (PyCFunction)(void (*)(void))tracks, METH_FASTCALL, "declare._tracks"},
     {"row_kind", row_kind, METH_O, "multi._kind"},
     {"gather", (PyCFunction)(void (*)(void))gather, METH_FASTCALL, "multi._gather"},
+    {"rows_kind", rows_kind, METH_O, "multi._kind_of_all"},
+    {"usual_rows", (PyCFunction)(void (*)(void))usual_rows, METH_FASTCALL, "_rule._usual_rows"},
+    {"counted_on", (PyCFunction)(void (*)(void))counted_on, METH_FASTCALL, "_counters._counted_on"},
+    {"given_in_turn", (PyCFunction)(void (*)(void))given_in_turn, METH_FASTCALL, "graph.multi._given"},
     {"only_tensors", (PyCFunction)(void (*)(void))only_tensors, METH_FASTCALL, "indexing._only_tensors"},
     {"beside_numbers", (PyCFunction)(void (*)(void))beside_numbers, METH_FASTCALL, "indexing._beside_numbers"},
     {"read_numbers", index_numbers, METH_O, "indexing._read_numbers"},

@@ -111,6 +111,140 @@ PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n)
     return Py_BuildValue("(N())", rows);
 }
 
+/* rows_kind(rows): the kind that all rows are of, None where there are several or one goes by itself: multi._kind_of_all */
+PyObject *rows_kind(PyObject *module, PyObject *rows)
+{
+    if (!PyList_Check(rows))
+        return PyErr_Format(PyExc_TypeError, "rows_kind() takes a list");
+    PyObject *all = NULL;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
+        PyObject *kind = row_kind(NULL, PyList_GET_ITEM(rows, i));
+        int same = kind == NULL ? -1 : kind == Py_None ? 0 : all == NULL ? 1 : PyObject_RichCompareBool(kind, all, Py_EQ);
+        if (all == NULL && same > 0)
+            all = Py_NewRef(kind);
+        Py_XDECREF(kind);
+        if (same <= 0) {
+            Py_XDECREF(all);
+            return same < 0 ? NULL : Py_NewRef(Py_None);
+        }
+    }
+    return all == NULL ? Py_NewRef(Py_None) : all;
+}
+
+/* Whether ``t`` is a dense tensor of which no more is to be known. */
+static int is_dense(PyObject *t)
+{
+    return t != NULL && is_bare(t) && PyObject_TypeCheck(AT(t, Tensor__storage), Storage_type);
+}
+
+/* What the host counts with in state[name]: bytes, borrowed; NULL without an error where something else is there. */
+static PyObject *counted(PyObject *state, PyObject *name)
+{
+    PyObject *t = PyDict_GetItemWithError(state, name), *storage = t == NULL || !IS(t, Tensor) ? NULL : AT(t, Tensor__storage);
+    return storage != NULL && IS(storage, Counted) && AT(storage, Storage_mirror) != NULL && PyBytes_CheckExact(AT(storage, Storage_mirror))
+        ? AT(storage, Storage_mirror) : NULL;
+}
+
+/* The row of ``p`` with its gradient and slots; NULL without an error where it is not a usual one. ``values``: its counters, told by the first such row. */
+static PyObject *row_of(PyObject *p, PyObject *grad, PyObject *state, PyObject *counters, PyObject *names, PyObject **values)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(names), count = PyTuple_GET_SIZE(counters);
+    if (*values == NULL && (*values = PyTuple_New(count)) == NULL)
+        return NULL;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *now = counted(state, PyTuple_GET_ITEM(counters, i)), *first = PyTuple_GET_ITEM(*values, i);
+        if (now != NULL && first == NULL)
+            PyTuple_SET_ITEM(*values, i, Py_NewRef(now));
+        else if (now == NULL || (now != first && PyObject_RichCompareBool(now, first, Py_EQ) <= 0))
+            return NULL;
+    }
+    PyObject *row = PyTuple_New(2 + n);
+    if (row == NULL)
+        return NULL;
+    PyTuple_SET_ITEM(row, 0, Py_NewRef(p)), PyTuple_SET_ITEM(row, 1, Py_NewRef(grad));
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *t = PyDict_GetItemWithError(state, PyTuple_GET_ITEM(names, i));
+        if (!is_dense(t)) {
+            Py_DECREF(row);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(row, 2 + i, Py_NewRef(t));
+    }
+    return row;
+}
+
+/* usual_rows(params, state, counters, names): _rule._usual_rows */
+PyObject *usual_rows(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 4 || !PyList_Check(args[0]) || !PyDict_Check(args[1]) || !PyTuple_Check(args[2]) || !PyTuple_Check(args[3]))
+        return PyErr_Format(PyExc_TypeError, "usual_rows() takes parameters, their states, and names of counters and of slots");
+    PyObject *rows = PyList_New(0), *states = PyList_New(0), *values = NULL, *got = NULL;
+    int needed = PyTuple_GET_SIZE(args[2]) || PyTuple_GET_SIZE(args[3]), good = rows == NULL || states == NULL ? -1 : 1;
+    for (Py_ssize_t i = 0; good > 0 && i < PyList_GET_SIZE(args[0]); i++) {
+        PyObject *p = PyList_GET_ITEM(args[0], i), *grad = is_dense(p) ? AT(p, Tensor__grad) : NULL, *state = Py_None, *row;
+        int complex = is_dense(p) ? has_trait(AT(p, Tensor_dtype), is_complex) : 1;
+        if (complex || (grad != NULL && grad != Py_None && !is_dense(grad))) {
+            good = complex < 0 ? -1 : 0;
+            break;
+        }
+        if (grad == NULL || grad == Py_None)
+            continue;
+        if (needed && ((state = PyDict_GetItemWithError(args[1], p)) == NULL || !PyDict_Check(state))) {
+            good = PyErr_Occurred() ? -1 : 0;
+            break;
+        }
+        row = row_of(p, grad, state, args[2], args[3], &values);
+        good = row == NULL ? PyErr_Occurred() ? -1 : 0 : PyList_Append(rows, row) || PyList_Append(states, state) ? -1 : 1;
+        Py_XDECREF(row);
+    }
+    if (good > 0 && PyList_GET_SIZE(rows))
+        got = PyTuple_Pack(3, values, rows, states);
+    else if (good >= 0)
+        got = Py_NewRef(Py_None);
+    Py_XDECREF(rows), Py_XDECREF(states), Py_XDECREF(values);
+    return got;
+}
+
+/* counted_on(states, name, packed): write the next number into the counters, all of which are the host's; whether they are, else nothing is done:
+   _counters._counted_on */
+PyObject *counted_on(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !PyList_Check(args[0]) || !PyBytes_Check(args[2]))
+        return PyErr_Format(PyExc_TypeError, "counted_on() takes states, a name and bytes");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[0]); i++) {
+        PyObject *now = PyDict_Check(PyList_GET_ITEM(args[0], i)) ? counted(PyList_GET_ITEM(args[0], i), args[1]) : NULL;
+        if (now == NULL || PyBytes_GET_SIZE(now) != PyBytes_GET_SIZE(args[2]))
+            return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
+    }
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(args[0]); i++) {
+        PyObject *storage = AT(PyDict_GetItem(PyList_GET_ITEM(args[0], i), args[1]), Tensor__storage);
+        PyObject *version = PyNumber_Add(AT(storage, Storage_version), one);
+        if (version == NULL)
+            return NULL;
+        change(storage, Storage_mirror, Py_NewRef(args[2]));
+        change(storage, Storage_version, version);
+    }
+    Py_RETURN_TRUE;
+}
+
+/* given_in_turn(positions, rows, first, limit): graph/multi._given */
+PyObject *given_in_turn(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 4 || !PyList_Check(args[0]) || !PyList_Check(args[1]))
+        return PyErr_Format(PyExc_TypeError, "given_in_turn() takes positions, rows, and which of them");
+    Py_ssize_t first = PyLong_AsSsize_t(args[2]), end = first + PyLong_AsSsize_t(args[3]), count = PyList_GET_SIZE(args[0]), at = 0;
+    PyObject *given = PyErr_Occurred() ? NULL : PyTuple_New(2 * count);
+    for (Py_ssize_t i = first; given != NULL && at < count; i++) {
+        PyObject *row = PyList_GET_ITEM(args[1], i < Py_MIN(end, PyList_GET_SIZE(args[1])) ? i : first);        /* sets that are not there take the first one's */
+        for (int k = 1; k < 3; k++)
+            for (Py_ssize_t j = 0; j < PyList_GET_SIZE(PyTuple_GET_ITEM(row, k)) && at < count; j++, at++) {
+                PyTuple_SET_ITEM(given, 2 * at, Py_NewRef(PyList_GET_ITEM(args[0], at)));
+                PyTuple_SET_ITEM(given, 2 * at + 1, Py_NewRef(PyList_GET_ITEM(PyTuple_GET_ITEM(row, k), j)));
+            }
+    }
+    return given;
+}
+
 /* of_one_kind(tensors): the dtype of plain tensors of one dtype on one device; None of others: joining.of_one_kind */
 PyObject *of_one_kind(PyObject *module, PyObject *tensors)
 {

@@ -14,7 +14,7 @@
 #endif
 
 #define CLASSES(X) X(Config) X(Expr) X(Tensor) X(Storage) X(Node) X(Recipe) X(Prepared) X(Kernel) X(Cost) X(Inline) X(Memory) X(OpNode) X(SplicedNode) \
-    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned) X(Call) X(Plan) X(Mirror) X(Parameter) X(Unsent)
+    X(Template) X(AccumulateGrad) X(_Known) X(_Launch) X(Recorded) X(dtype) X(_Graph) X(Thinned) X(Counted) X(Call) X(Plan) X(Mirror) X(Parameter) X(Unsent)
 #define SLOTS(X) \
     X(Thinned, op) X(Thinned, expr) X(Thinned, compute) X(Thinned, result) X(Thinned, places) X(Thinned, shape) X(Thinned, numel) X(Thinned, alike) \
     X(Thinned, tracked) X(Thinned, label) \
@@ -363,6 +363,10 @@ PyObject *applied(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *of_one_kind(PyObject *module, PyObject *tensors);
 PyObject *tracks(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *row_kind(PyObject *module, PyObject *row);
+PyObject *rows_kind(PyObject *module, PyObject *rows);
+PyObject *usual_rows(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *counted_on(PyObject *module, PyObject *const *args, Py_ssize_t n);
+PyObject *given_in_turn(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *gather(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* passes.c */
 PyObject *describe_graph(PyObject *module, PyObject *const *args, Py_ssize_t n);
