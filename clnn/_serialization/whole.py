@@ -1,8 +1,8 @@
 """Whole objects in files (modules, optimizers, data sets, distributions): which classes and functions a file may name, and under which names they are written.
 
 A file can make an instance of such a class without calling its ``__init__`` and set its attributes, no more: of a class that the running program
-has imported itself. Functions that modules keep (an activation, say) are operators of this library, or of a file of the program that defines such classes,
-too; a file can name them but not call them. Of methods it can name ``forward``, which programs put aside when they wrap it.
+has imported itself. Functions that modules keep (an activation, say) are operators of this library, or of a package that defines such classes, too; a
+file can name them but not call them. Of methods it can name ``forward``, which programs put aside when they wrap it.
 """
 import argparse
 import datetime
@@ -51,11 +51,14 @@ def is_whole(obj) -> bool:
 
 
 def is_own(function) -> bool:
-    """Whether files may have a function as a value: one of the program, from a file in which there are such classes as well."""
-    where = function.__module__
-    if type(function) is not types.FunctionType or not where or where.partition(".")[0] in (_OWN, "torch"):
-        return False
-    return any(isinstance(kind, type) and kind.__module__ == where and issubclass(kind, _bases()) for kind in list(vars(sys.modules[where]).values()))
+    """Whether files may have a function as a value: one of the program, from a package (or file) in which there are such classes as well."""
+    package = (function.__module__ or "").partition(".")[0]
+    return type(function) is types.FunctionType and package not in ("", _OWN, "torch") and any(_holds(kind, package) for kind in _bases())
+
+
+def _holds(kind, package):
+    """Whether a class derived from ``kind`` is of the package."""
+    return any(c.__module__.partition(".")[0] == package or _holds(c, package) for c in kind.__subclasses__())
 
 
 def is_forward(owner, name) -> bool:
