@@ -454,7 +454,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     row = dt.as_dtype(dtype)
     if isinstance(data, Tensor):
         warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than clnn.tensor(sourceTensor).")
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")
         t = data.detach().to(device=data.device if device is None else public(resolve(device)), dtype=row or data.dtype).clone()
         return _done(t, requires_grad)
     array = to_array(data, row)
