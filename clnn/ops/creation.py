@@ -64,6 +64,8 @@ def no_size(called, size, given) -> str:
     at, bad = next(((i, s) for i, s in enumerate(size) if s.__class__ is bool or getattr(s, "ndim", 0) or not hasattr(s, "__index__")), (0, size))
     if at:
         return f"{called}(): argument 'size' failed to unpack the object at pos {at + 1} with error \"type must be tuple of ints,but got {said(bad)}\""
+    if size is given and len(given) > 1:                # no numbers, so one argument too many
+        return f"{called}() takes 1 positional argument but {len(given)} were given"
     found = f", not {said(bad)}" if size is given else f", but found element of type {said(bad)} at pos 0"
     return f"{called}(): argument 'size' (position 1) must be tuple of ints{found}"
 
