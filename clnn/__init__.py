@@ -30,6 +30,7 @@ from .core.shape import Size  # noqa: F401
 from .graph.op import REGISTRY as _REGISTRY
 from . import ops as _ops  # noqa: F401
 from . import _absent, _alias, _factories, _function_forms, _misc  # noqa: F401
+from ._absent import eig, lstsq, matrix_rank, solve, symeig  # noqa: F401
 from ._function_forms import celu_, relu_, rrelu_, selu_, threshold_  # noqa: F401
 from ._typed import types_of as _types_of
 from .ops.creation import (arange, as_tensor, empty, empty_like, eye, full, full_like, linspace, logspace,  # noqa: F401

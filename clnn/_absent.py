@@ -58,3 +58,17 @@ def _dequantize(self):
 
 _dequantize.__name__ = _dequantize.__qualname__ = "dequantize"
 Tensor.dequantize = _dequantize
+
+
+def _removed(name, new):
+    """A function that PyTorch keeps to say what has taken its place."""
+    def function(*args, **kwargs):
+        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is deprecated in favor of `torch.linalg.{new}`.")
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Removed from PyTorch: :func:`clnn.linalg.{new}` has taken its place; raises RuntimeError."
+    return function
+
+
+eig, symeig, solve, lstsq = [_removed(*pair) for pair in dict(eig="eig", symeig="eigh", solve="solve", lstsq="lstsq").items()]
+matrix_rank = _removed("matrix_rank", "matrix_rank")
+Tensor.eig, Tensor.symeig, Tensor.solve, Tensor.lstsq = eig, symeig, solve, lstsq

@@ -187,6 +187,7 @@ def get_num_interop_threads():
 
 def set_default_tensor_type(t):
     """Set the default float dtype by PyTorch's type name (``'clnn.DoubleTensor'``) or constructor."""
+    warn.warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and torch.set_default_device() as alternatives.")
     name = t if isinstance(t, str) else getattr(t, "__name__", str(t))
     for key, row in dict(Double="float64", Float="float32", Half="float16", BFloat16="bfloat16").items():
         if name.endswith(key + "Tensor"):

@@ -10,6 +10,7 @@ import types
 import typing
 
 from .core.config import config
+from .core.warn import warn
 from .runtime.drivers import host_flags
 
 __path__ = []           # so that "import clnn.backends.cudnn" looks for the modules made here
@@ -71,6 +72,13 @@ def _vectors():
 def _block(*args, **kwargs):
     """A block that changes nothing: attention has one implementation."""
     yield
+
+
+def _old_kernels(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    """A block that changes nothing, see ``nn.attention.sdpa_kernel``."""
+    warn("`torch.backends.cuda.sdp_kernel()` is deprecated. In the future, this context manager will be removed. Please see "
+         "`torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.", FutureWarning)
+    return _block()
 
 
 __allow_nonbracketed_mutation = _block          # libraries open it to set switches, which are never frozen here
@@ -147,7 +155,7 @@ class _Engine(_Switches):
 
 cudnn = _Switches("cudnn", "Accepted: convolutions need no library.", benchmark=False, deterministic=False, enabled=True, allow_tf32=False,
                   benchmark_limit=10, fp32_precision="ieee", version=lambda: None, is_acceptable=lambda tensor: False)
-cuda = _Cuda("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_block,
+cuda = _Cuda("cuda", "Accepted: sums are always accumulated in float32 or wider.", is_built=lambda: True, sdp_kernel=_old_kernels,
                  matmul=_Products(),
                  enable_flash_sdp=lambda enabled: None, enable_mem_efficient_sdp=lambda enabled: None, enable_math_sdp=lambda enabled: None,
                  enable_cudnn_sdp=lambda enabled: None, flash_sdp_enabled=lambda: True, mem_efficient_sdp_enabled=lambda: True,

@@ -265,8 +265,8 @@ def gradients(net, call):
     lambda net, x: checkpoint(net, x, use_reentrant=False, early_stop=False),
     lambda net, x: checkpoint(net, x, use_reentrant=True),
     lambda net, x: checkpoint_sequential(net, 3, x),
-    lambda net, x: checkpoint(lambda a, scale: net(a) * scale, x, scale=1.0),
-    lambda net, x: checkpoint(lambda a: checkpoint(net[3:], checkpoint(net[:3], a)), x),
+    lambda net, x: checkpoint(lambda a, scale: net(a) * scale, x, use_reentrant=False, scale=1.0),
+    lambda net, x: checkpoint(lambda a: checkpoint(net[3:], checkpoint(net[:3], a, use_reentrant=False), use_reentrant=False), x, use_reentrant=False),
 ], ids=["plain", "no early stop", "reentrant", "sequential", "keyword", "nested"])
 def test_checkpoint_repeats_the_run(net, call):
     for a, b in zip(gradients(net, net), gradients(net, lambda x: call(net, x))):
@@ -292,13 +292,13 @@ def test_checkpoint_without_grad_mode(net):
 
 
 def test_checkpoint_gives_gradients_of_closures_alone(net):
-    loss = checkpoint(net, clnn.ones(2, 16)).sum()
+    loss = checkpoint(net, clnn.ones(2, 16), use_reentrant=False).sum()
     assert all(g is not None for g in clnn.autograd.grad(loss, list(net.parameters())))
 
 
 def test_checkpoint_twice_through_one_graph(net):
     x = clnn.ones(2, 16, requires_grad=True)
-    y = checkpoint(net[:2], x).sum()
+    y = checkpoint(net[:2], x, use_reentrant=False).sum()
     y.backward(retain_graph=True)
     first = x.grad.clone()
     y.backward()
@@ -312,7 +312,7 @@ def test_checkpoint_asks_for_its_kind():
 
 def test_second_derivatives_through_a_checkpoint():
     x = clnn.tensor(X, requires_grad=True)
-    g, = clnn.autograd.grad(checkpoint(lambda a: (a.exp() * a.tanh()).sum(), x), x, create_graph=True)
+    g, = clnn.autograd.grad(checkpoint(lambda a: (a.exp() * a.tanh()).sum(), x, use_reentrant=False), x, create_graph=True)
     h, = clnn.autograd.grad(g.sum(), x)
     t = torch.tensor(X, requires_grad=True)
     tg, = torch.autograd.grad((t.exp() * t.tanh()).sum(), t, create_graph=True)
@@ -340,7 +340,7 @@ def test_autocast_is_repeated():
         seen.append(y.dtype)
         return y.float()
     with clnn.autocast("cpu", dtype=clnn.bfloat16):
-        y = checkpoint(run, clnn.ones(2, 4), early_stop=False)
+        y = checkpoint(run, clnn.ones(2, 4), early_stop=False, use_reentrant=False)
     y.sum().backward()
     assert seen == [clnn.bfloat16] * 2
 
@@ -352,13 +352,13 @@ def test_a_function_that_changes_is_noticed():
         calls.append(1)
         return x.exp().sin() if len(calls) == 1 else x.exp()
     with pytest.raises(CheckpointError, match="clnn.utils.checkpoint: A different number of tensors was saved"):
-        checkpoint(run, clnn.ones(2, requires_grad=True)).sum().backward()
+        checkpoint(run, clnn.ones(2, requires_grad=True), use_reentrant=False).sum().backward()
     sizes = iter([3, 2])
 
     def shrink(x):
         return x[:next(sizes)].exp()
     with pytest.raises(CheckpointError, match="clnn.utils.checkpoint: .* different metadata"):
-        checkpoint(shrink, clnn.ones(4, requires_grad=True)).sum().backward()
+        checkpoint(shrink, clnn.ones(4, requires_grad=True), use_reentrant=False).sum().backward()
     with pytest.raises(ValueError, match="keyword"):
         checkpoint(lambda a, k: a, clnn.ones(1), use_reentrant=True, k=1)
     with pytest.warns(UserWarning, match="None of the inputs have requires_grad"):
@@ -377,7 +377,7 @@ def test_contexts():
 
         def __exit__(self, *exc):
             pass
-    checkpoint(lambda a: a.exp(), clnn.ones(2, requires_grad=True), context_fn=lambda: (Log("first"), Log("second"))).sum().backward()
+    checkpoint(lambda a: a.exp(), clnn.ones(2, requires_grad=True), use_reentrant=False, context_fn=lambda: (Log("first"), Log("second"))).sum().backward()
     assert log == ["first", "second"]
 
 

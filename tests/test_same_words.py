@@ -11,6 +11,11 @@ other = pytest.importorskip("torch")
 # A line is an expression; ``a; b`` runs a first.
 LINES = r"""
 torch.zeros(2, device=3.5)
+F.pad(torch.ones(1, 2, 3, 4), (0, 0, 3, 0), 'reflect')
+F.pad(torch.ones(1, 1, 3, 4, 5), (0, 0, 0, 0, 0, 3), 'reflect')
+torch.empty(None, 2)
+x.resize_('a', 2)
+x.expand(None, 2)
 torch.empty(2, memory_format=3)
 torch.zeros((2,), 3)
 torch.full((2,), dtype='x')

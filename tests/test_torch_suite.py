@@ -135,6 +135,7 @@ EMPTY = {
     "attention": (lambda t: t.nn.MultiheadAttention(4, 2), lambda t, m: [m(*[t.zeros(*s)] * 3)[0] for s in ((0, 1, 4), (3, 0, 4))]),
     "encoder": (lambda t: t.nn.TransformerEncoderLayer(4, 2, 8, 0.0), lambda t, m: [m(t.zeros(*s)) for s in ((0, 1, 4), (3, 0, 4))]),
     "batch norm": (lambda t: t.nn.BatchNorm2d(3), lambda t, m: [m(t.zeros(0, 3, 2, 2))]),
+    "the same empty batch twice": (lambda t: t.nn.GroupNorm(1, 3), lambda t, m: (lambda x: [m(x), m(x), m(x), t.tensor(float(x.requires_grad))])(t.zeros(0, 3, 2))),
     "recurrent": (lambda t: t.nn.LSTM(2, 3), lambda t, m: [m(t.zeros(3, 0, 2))[0]]),
     "no steps": (lambda t: t.nn.GRU(2, 3), lambda t, m: [m(t.zeros(0, 1, 2))[0]]),
 }

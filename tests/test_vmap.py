@@ -244,3 +244,19 @@ def test_the_samples_share_what_is_written_once():
     func.replace_all_batch_norm_modules_(norm)
     each = clnn.stack([norm(a) for a in clnn.stack([x(), x() * 3])])
     assert_close(clnn.vmap(lambda a: norm(a))(clnn.stack([x(), x() * 3])), each)
+
+
+@pytest.mark.parametrize("make", [lambda: clnn.nn.GroupNorm(1, 3), lambda: clnn.nn.Conv1d(3, 2, 1), lambda: clnn.nn.Sequential(clnn.nn.Flatten(), clnn.nn.Linear(12, 2))])
+def test_layers_of_no_samples(make):
+    layer = make()
+    weights = dict(layer.named_parameters())
+    grads = func.vmap(func.grad(lambda p, r: func.functional_call(layer, p, r[None]).square().sum()), (None, 0))(weights, clnn.zeros(0, 3, 4))
+    assert {k: g.shape for k, g in grads.items()} == {k: (0, *p.shape) for k, p in weights.items()}
+
+
+def test_operators_of_no_samples():
+    none = clnn.zeros(0, 3, 3, requires_grad=True)
+    found = func.vmap(lambda m: (m.sort().values, m.sort().indices, m.median(), m[:2].tril(), m.max(0).values, clnn.linalg.qr(m)[1]))(none)
+    assert [tuple(t.shape) for t in found] == [(0, 3, 3), (0, 3, 3), (0,), (0, 2, 3), (0, 3), (0, 3, 3)]
+    found[0].sum().backward()
+    assert none.grad.shape == none.shape

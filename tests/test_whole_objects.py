@@ -41,6 +41,34 @@ class Scaled(clnn.nn.Module):
         return self.act(x) * self.scale
 
 
+def doubled(x, times=2):
+    return x * times
+
+
+def test_functions_that_modules_keep():
+    own = Scaled(functools.partial(doubled, times=3))
+    own.plain, own.kept = doubled, own.forward
+    own.forward = functools.partial(own.forward)        # as libraries do that wrap a module's forward for a while
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clnn.save(own, file)
+    file.seek(0)
+    got = clnn.load(file, weights_only=False)
+    assert got.plain is doubled and got.kept.__self__ is got and got(clnn.ones(2)).tolist() == [3, 3]
+    file = io.BytesIO()
+    own.other = own.extra_repr
+    with pytest.warns(UserWarning, match="clnn.load, which runs no code of a file, will refuse it"):
+        clnn.save(own, file)
+    file.seek(0)
+    assert clnn.load(saved_by_torch([doubled]), weights_only=False) == [doubled]
+    for refused in (file, saved_by_torch([pytest.raises]), saved_by_torch(functools.partial(io.open, "x"))):
+        with pytest.raises(SerializationError):
+            clnn.load(refused, weights_only=False)
+    with clnn.serialization.safe_globals([pytest.raises]):
+        assert clnn.load(saved_by_torch([pytest.raises])) == [pytest.raises]
+
+
 def test_whole_modules():
     file = io.BytesIO()
     module = some_module(clnn).eval()

@@ -42,11 +42,12 @@ def write_object(pickler, obj):
             if whole.own_function(obj.__name__, module) is obj:
                 pickler._global(module, obj.__name__)
                 return True
+        if _importable(obj):
+            return _write_own(pickler, obj, whole.is_own(obj))
+    if isinstance(obj, types.MethodType) and hasattr(obj.__self__, "__reduce_ex__"):
+        return _write_method(pickler, obj)
     if isinstance(obj, type) and _importable(obj) and obj.__module__.partition(".")[0] != "numpy":
-        if not (trusts(obj) or whole.is_named(obj)):
-            pickler.foreign = pickler.foreign or f"{obj.__module__}.{obj.__qualname__}"
-        _write_name(pickler, obj)
-        return True
+        return _write_own(pickler, obj, whole.is_named(obj))
     known = whole.is_whole(obj)
     if isinstance(obj, _NO_OBJECTS) or _kept_by_state(kind) and not known or kind.__module__.partition(".")[0] == "numpy" or not _importable(kind):
         return False
@@ -75,6 +76,26 @@ def write_object(pickler, obj):
         pickler._save(state)
         pickler.path.pop()
         pickler.out += b"b"
+    return True
+
+
+def _write_own(pickler, named, known):
+    """A class or function of the program as a value."""
+    if not (known or trusts(named)):
+        pickler.foreign = pickler.foreign or f"{named.__module__}.{named.__qualname__}"
+    _write_name(pickler, named)
+    return True
+
+
+def _write_method(pickler, method):
+    """A bound method, as ``pickle`` writes it: the attribute of its object, which is written first."""
+    if not whole.is_forward(method.__self__, method.__name__):
+        pickler.foreign = pickler.foreign or method.__qualname__
+    pickler._global("builtins", "getattr")
+    pickler.out += b"("
+    pickler._save(method.__self__)
+    pickler._save(method.__name__)
+    pickler.out += b"tR"
     return True
 
 

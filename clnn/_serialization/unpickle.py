@@ -45,7 +45,7 @@ class Machine:
 
     def __init__(self, find_global, load_persistent, build):
         self.find_global, self.load_persistent, self.build = find_global, load_persistent, build
-        self.stack, self.memo, self.kinds = [], {}, {}              # kinds: class that was named -> its Callable
+        self.stack, self.memo, self.kinds = [], {}, {}              # kinds: class or function that was named -> its Callable
 
     def run(self, data):
         """The object that the pickle `data` describes: bytes, or a binary file, which is left behind the pickle's end."""
@@ -192,9 +192,10 @@ class Machine:
 
     def _named(self, module, name):
         found = self.find_global(module, name)
-        if type(found) is Callable and found.kind is not None:
-            self.kinds[found.kind] = found
-            found = found.kind
+        if type(found) is Callable and (found.kind is not None or trusts(found.function)):       # which may also be values
+            value = found.function if found.kind is None else found.kind
+            self.kinds[value] = found
+            found = value
         self.stack.append(found)
 
     def _op_STACK_GLOBAL(self, argument):
@@ -205,10 +206,10 @@ class Machine:
 
     def _called(self):
         arguments, function = self._pop(), self._pop()
-        function = self.kinds.get(function) if isinstance(function, type) else function
+        function = self.kinds.get(function) if isinstance(function, type) or trusts(function) else function
         if type(function) is not Callable or type(arguments) is not tuple:
             raise SerializationError("load: the file's pickle calls something that is not a function of the allowed list")
-        return function, tuple(a.function if type(a) is Callable and trusts(a.function) else a for a in arguments)
+        return function, arguments
 
     def _op_REDUCE(self, argument):
         function, arguments = self._called()

@@ -1,7 +1,8 @@
 """Whole objects in files (modules, optimizers, data sets, distributions): which classes and functions a file may name, and under which names they are written.
 
 A file can make an instance of such a class without calling its ``__init__`` and set its attributes, no more: of a class that the running program
-has imported itself. Functions that modules keep (an activation, say) are operators of this library; a file can name them but not call them.
+has imported itself. Functions that modules keep (an activation, say) are operators of this library, or of a package that defines such classes, too; a
+file can name them but not call them. Of methods it can name ``forward``, which programs put aside when they wrap it.
 """
 import argparse
 import datetime
@@ -49,6 +50,28 @@ def is_whole(obj) -> bool:
     return isinstance(obj, _bases()) or type(obj) in _PLAIN.values()
 
 
+def is_own(function) -> bool:
+    """Whether files may have a function as a value: one of the program, from a package (or file) in which there are such classes as well."""
+    package = (function.__module__ or "").partition(".")[0]
+    return type(function) is types.FunctionType and package not in ("", _OWN, "torch") and any(_holds(kind, package) for kind in _bases())
+
+
+def _holds(kind, package):
+    """Whether a class derived from ``kind`` is of the package."""
+    return any(c.__module__.partition(".")[0] == package or _holds(c, package) for c in kind.__subclasses__())
+
+
+def is_forward(owner, name) -> bool:
+    """Whether this is the method ``forward`` of a module's class."""
+    return name == "forward" and isinstance(owner, _bases()[0]) and type(getattr(type(owner), name, None)) is types.FunctionType
+
+
+def _function(module, name):
+    """The function of the program that has this name, or None."""
+    found = vars(sys.modules[module]).get(name) if module in sys.modules else None
+    return found if type(found) is types.FunctionType and found.__module__ == module and is_own(found) else None
+
+
 def written_name(named):
     """The name of the module that a file gives for a class or function: PyTorch's, where it is one of this library."""
     where, name = named.__module__, named.__name__
@@ -89,6 +112,8 @@ _OPERATORS = object()        # stands for the class whose attributes PyTorch's o
 def _attribute(owner, name):
     """How PyTorch's files name an operator, and files of protocol 2 a class within a class."""
     from clnn._serialization.allowed import member
+    if is_forward(owner, name):
+        return types.MethodType(type(owner).forward, owner)
     if owner is not _OPERATORS:
         return member(owner, name)
     found = own_function(name, "torch") if type(name) is str else None
@@ -109,4 +134,4 @@ def find(module, name):
     kind = _class(module, name) or _VALUES.get(name if module in ("builtins", "__builtin__") else None)
     if kind is not None:
         return Callable(name, functools.partial(_not_called, name), functools.partial(kind.__new__, kind), kind)
-    return own_function(name, module) if module in _FUNCTIONS else None
+    return own_function(name, module) if module in _FUNCTIONS else _function(module, name)

@@ -122,8 +122,16 @@ _INSTEAD = dict(qr=("Q, R = torch.qr(A, some)", "Q, R = torch.linalg.qr(A, 'redu
                 lu=("LU, pivots = torch.lu(A, compute_pivots)", "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)"),
                 triangular_solve=("X = torch.triangular_solve(B, A).solution", "X = torch.linalg.solve_triangular(A, B)."),
                 lu_solve=("X = torch.lu_solve(B, LU, pivots)", "X = torch.linalg.lu_solve(LU, pivots, B)"))
+_BEFORE = dict(qr="The boolean parameter 'some' has been replaced with a string parameter 'mode'.\n",
+               triangular_solve="torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.\n",
+               lu_solve="Note that torch.linalg.lu_solve has its arguments reversed.\n")
 for _name, (_old, _new) in _INSTEAD.items():
-    DEPRECATED[_name] += f"\n{_old}\nshould be replaced with\n{_new}"
+    DEPRECATED[_name] = DEPRECATED[_name].replace(" and", "and" if _name.endswith("solve") else " and", 1) \
+        + f"\n{_BEFORE.get(_name, '')}{_old}\nshould be replaced with\n{_new}"
+DEPRECATED["cholesky"] += ("\nand\nU = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
+                           "This transform will produce equivalent results for all valid (symmetric positive definite) inputs.")
+DEPRECATED["lu"] += ("\nand\nLU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n"
+                     "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)")
 DEPRECATED["chain_matmul"] = ("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot instead, which accepts "
                               "a list of two or more tensors rather than multiple parameters.")
 

@@ -178,7 +178,7 @@ def _against(name, form, args, kwargs):
     """What is wrong with a call for one signature; None if nothing is."""
     most = sum([not p.by_name for p in form])
     listed = most == 1 and form[0].kind == "ints"
-    if len(args) > most and not listed:
+    if len(args) > most and not (listed and _whole(args[0])):
         return _too_many(name, form, len(args))
     at, left = 0, len(kwargs)
     for i, p in enumerate(form):

@@ -60,10 +60,7 @@ class Samples:
         """A result of all samples as batched tensors."""
         if isinstance(result, Tensor):
             return result if self.has(result) else wrap(result, self.level)
-        if isinstance(result, (tuple, list)):
-            items = [self.wrapped(r) for r in result]
-            return type(result)(items) if type(result) in (tuple, list) else type(result)(*items)
-        return result
+        return _each(self.wrapped, result)
 
 
 def form(name, outermost):
@@ -123,6 +120,8 @@ def _size(values, level):
 
 def _formed(name, rule, *args, **kwargs):
     samples = samples_of((*args, *kwargs.values()))
+    if not samples.size:
+        return _of_none(samples, functools.partial(_formed, name, rule), args, kwargs)
     result = rule(samples, *_bound(name, args, kwargs)) if name in REGISTRY else rule(samples, *args, **kwargs)
     return result if result is NotImplemented else samples.wrapped(result)
 
@@ -178,9 +177,31 @@ def _decomposed(op, *args, **kwargs):
     return result
 
 
+def _of_none(samples, call, args, kwargs):
+    """What ``call`` gives for no samples: what it gives for one of zeros, without that. Forms need not think of it."""
+    one = Samples(samples.level, 1)
+
+    def filled(v):
+        return one.wrapped(fn("cat")([v.part, v.part.new_zeros((1, *v.part.shape[1:]))])) if samples.has(v) else _each(filled, v)
+
+    def emptied(v):
+        return samples.wrapped(v.part[:0]) if one.has(v) else _each(emptied, v)
+    return emptied(call(*map(filled, args), **{k: filled(v) for k, v in kwargs.items()}))
+
+
+def _each(change, value):
+    """A list or tuple of changed items; anything else as it is."""
+    if not (isinstance(value, (list, tuple)) and any([isinstance(v, (Tensor, list, tuple)) for v in value])):
+        return value
+    items = [change(v) for v in value]
+    return type(value)(items) if type(value) in (list, tuple) else type(value)(*items)
+
+
 def sample_by_sample(call, *args, **kwargs):
     """``call`` for one sample after the other, and the results side by side."""
     samples = samples_of((*args, *kwargs.values()))
+    if not samples.size:
+        return _of_none(samples, functools.partial(sample_by_sample, call), args, kwargs)
     results = []
     for i in handled(samples):
         results.append(call(*_sample(args, samples, i), **{k: _sample(v, samples, i) for k, v in kwargs.items()}))
@@ -196,8 +217,6 @@ def _sample(value, samples, i):
 
 
 def _side_by_side(results):
-    if not results:
-        raise RuntimeError("vmap: an operator without a batched form cannot tell what it would give for no samples")
     first = results[0]
     if isinstance(first, Tensor):
         return fn("stack")(results)

@@ -5,6 +5,7 @@ from .._tensor import tape as _tape
 from .._tensor.backward import backward, grad
 from .._tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from .._tensor.tensor import Tensor as _Tensor
+from ..core.warn import warn as _warn
 from . import anomaly_mode, forward_ad, function, functional, grad_mode, graph
 from .anomaly_mode import detect_anomaly, is_anomaly_enabled, set_detect_anomaly
 from .function import Function
@@ -37,6 +38,8 @@ class Variable(metaclass=_VariableType):
     _execution_engine = _Engine()
 
     def __new__(cls, data=None, requires_grad=False, volatile=None):
+        if volatile:
+            _warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.")
         if data is not None and not isinstance(data, _Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         if data is None:

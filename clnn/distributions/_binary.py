@@ -18,13 +18,13 @@ class Binary(Scalars):
     """Numbers with a probability of success, given as ``probs`` or as log-odds ``logits``; the other one follows when it is read."""
 
     @functools.cached_property
-    def _parameters(self):
-        kept = Scalars._parameters.func(self)
+    def _parameter_names(self):
+        kept = Scalars._parameter_names.func(self)
         return tuple(n for n in kept if n not in ("probs", "logits")) + ("probs" if "probs" in kept else "logits",)
 
     @property
     def _param(self):
-        return getattr(self, self._parameters[-1])
+        return getattr(self, self._parameter_names[-1])
 
     def _start_binary(self, validate_args, probs, logits, **others):
         name = one_of(probs, logits)
@@ -34,12 +34,12 @@ class Binary(Scalars):
         setattr(self, name, value)
         for key, other in zip(others, wide):
             setattr(self, key, other.type_as(value))   # counts may be integers
-        self._parameters = (*others, name)
+        self._parameter_names = (*others, name)
         Distribution.__init__(self, () if plain else value.shape, validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        attributes = {n: self.__dict__[n].expand(batch_shape) for n in (*self._parameters, "probs", "logits") if n in self.__dict__}
-        return self._expanded(type(self), batch_shape, _instance, _parameters=self._parameters, **attributes)
+        attributes = {n: self.__dict__[n].expand(batch_shape) for n in (*self._parameter_names, "probs", "logits") if n in self.__dict__}
+        return self._expanded(type(self), batch_shape, _instance, _parameter_names=self._parameter_names, **attributes)
 
     @lazy_property
     def logits(self):

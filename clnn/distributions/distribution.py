@@ -209,18 +209,18 @@ class Scalars(Distribution):
         plain = scalar_shape(*parameters.values())
         for name, value in zip(parameters, broadcast_all(*parameters.values())):
             setattr(self, name, value)
-        self._parameters = tuple(parameters)
+        self._parameter_names = tuple(parameters)
         Distribution.__init__(self, () if plain else value.shape, validate_args=validate_args)
 
     @functools.cached_property
-    def _parameters(self):
+    def _parameter_names(self):
         """The names of the parameters, for instances that did not come from ``__init__``: from a file of PyTorch, or made by a program's ``expand``."""
         wanted = [vars(c).get("arg_constraints") for c in type(self).__mro__]
         return tuple(dict.fromkeys(n for named in wanted if isinstance(named, dict) for n in named if n in self.__dict__))
 
     def expand(self, batch_shape, _instance=None):
-        attributes = {n: getattr(self, n).expand(batch_shape) for n in self._parameters}
-        return self._expanded(type(self), batch_shape, _instance, _parameters=self._parameters, **attributes)
+        attributes = {n: getattr(self, n).expand(batch_shape) for n in self._parameter_names}
+        return self._expanded(type(self), batch_shape, _instance, _parameter_names=self._parameter_names, **attributes)
 
     def _checked(self, value):
         """``value``, validated."""
@@ -230,7 +230,7 @@ class Scalars(Distribution):
 
     def _noise(self, sample_shape, draw="normal_"):
         """Fresh random numbers in the shape of the draws, by the name of an in-place fill."""
-        like = getattr(self, self._parameters[0])
+        like = getattr(self, self._parameter_names[0])
         return getattr(clnn.empty(self._extended_shape(sample_shape), dtype=like.dtype, device=like.device), draw)()
 
     def _uniform(self, sample_shape):

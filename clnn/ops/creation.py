@@ -64,6 +64,8 @@ def no_size(called, size, given) -> str:
     at, bad = next(((i, s) for i, s in enumerate(size) if s.__class__ is bool or getattr(s, "ndim", 0) or not hasattr(s, "__index__")), (0, size))
     if at:
         return f"{called}(): argument 'size' failed to unpack the object at pos {at + 1} with error \"type must be tuple of ints,but got {said(bad)}\""
+    if size is given and len(given) > 1:                # no numbers, so one argument too many
+        return f"{called}() takes 1 positional argument but {len(given)} were given"
     found = f", not {said(bad)}" if size is given else f", but found element of type {said(bad)} at pos 0"
     return f"{called}(): argument 'size' (position 1) must be tuple of ints{found}"
 
@@ -454,7 +456,7 @@ def tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=Fal
     row = dt.as_dtype(dtype)
     if isinstance(data, Tensor):
         warn("To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                      "sourceTensor.detach().clone().requires_grad_(True), rather than clnn.tensor(sourceTensor).")
+                      "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).")
         t = data.detach().to(device=data.device if device is None else public(resolve(device)), dtype=row or data.dtype).clone()
         return _done(t, requires_grad)
     array = to_array(data, row)

@@ -1,6 +1,8 @@
 """Less common Tensor operators: number theory, Bessel, shape changes in place, and other rarely used names."""
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .._tensor.declare import composite, elementwise
@@ -201,13 +203,21 @@ Tensor.name = None
 def _resized(self, *sizes):
     """The leading elements in another shape of as many (deprecated in PyTorch; use ``reshape`` or ``resize_``)."""
     warn("non-inplace resize is deprecated")
-    return self.reshape(*sizes)
+    return _reshaped(self, sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes)
 
 
 def _resized_as(self, other):
     """:func:`_resized` to the shape of ``other``."""
     warn("non-inplace resize_as is deprecated")
-    return self.reshape(other.shape)
+    return _reshaped(self, other.shape)
+
+
+def _reshaped(tensor, sizes):
+    if math.prod(sizes) != tensor._numel:
+        raise RuntimeError(f"requested resize to {'x'.join(map(str, sizes))} ({math.prod(sizes)} elements in total), but the given tensor has a size of "
+                           f"{'x'.join(map(str, tensor.shape))} ({tensor._numel} elements). autograd's resize can only change the shape of a given tensor, while "
+                           "preserving the number of elements. ")
+    return tensor.reshape(sizes)
 
 
 def _module_load(self, other, assign=False):

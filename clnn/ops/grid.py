@@ -246,6 +246,9 @@ def affine_grid(theta, size, align_corners=None):
                          f"{theta.shape}.")
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
+    if align_corners and min(size[2:]) == 1:
+        warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This is not an intended use case of affine_grid. "
+             "See the documentation of affine_grid for details.")
     shape = tuple(int(s) for s in size[2:])
     base = shared(theta._storage.device, (affine_grid, theta.dtype, shape, bool(align_corners)), lambda: _places(theta, shape, align_corners))
     return base.expand(size[0], *base.shape[1:]).bmm(theta.transpose(1, 2)).reshape(size[0], *shape, rank)

@@ -470,7 +470,7 @@ def _group_norm(input, groups, weight, bias, eps):
     x = input.contiguous()
     mean, rstd = _group_moments(x, groups, eps)
     if not x._numel:
-        return x, mean, rstd
+        return x.clone(), mean, rstd
     out = _affine(x.reshape(batch, groups, channels // groups, -1), mean, rstd, 1.0 if weight is None else _group_view(weight, groups),
                   0.0 if bias is None else _group_view(bias, groups))
     return out.reshape(tuple(input.shape)), mean, rstd

@@ -154,7 +154,7 @@ def _check_mode(input, mode, before, after, rank):
     for d in reversed(range(len(shape) - rank, len(shape))):
         pads = f"padding ({before[d]}, {after[d]}) at dimension {d} of input {list(shape)}"
         if mode == "reflect" and max(before[d], after[d]) >= shape[d]:
-            raise RuntimeError(f"Argument #4: Padding size should be less than the corresponding input dimension, but got: {pads}")
+            raise RuntimeError(f"Argument #{2 + 2 * (len(shape) - d)}: Padding size should be less than the corresponding input dimension, but got: {pads}")
         if mode == "circular" and max(before[d], after[d]) > shape[d]:
             raise RuntimeError(f"Padding value causes wrapping around more than once. ({pads})")
         if shape[d] + before[d] + after[d] < (0 if mode == "circular" else 1):

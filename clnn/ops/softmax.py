@@ -226,6 +226,8 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     With ``hard`` the result is one-hot, with the gradient of the soft sample (Jang, Gu, Poole, 2017; Maddison, Mnih, Teh, 2017).
     """
     from .random import exponential_like
+    if eps != 1e-10:
+        warn("`eps` parameter is deprecated and has no effect.")
     tiny = 1e-20 if logits.dtype in (dt.float32, dt.float64) else 1e-7
     gumbels = -(exponential_like(logits.detach()) + tiny).log()
     soft = softmax((logits + gumbels) / tau, dim)

@@ -7,6 +7,7 @@ from .._tensor.declare import composite
 from .._tensor.inplace import type_name
 from ..core import dtype as dt
 from ..core.shape import whole
+from ..core.warn import warn
 from .complexes import complex_, real
 from .linalg import _REAL
 from .matmul import matmul
@@ -36,6 +37,8 @@ def cov(input, *, correction=1, fweights=None, aweights=None):
     x = input if input.dtype.differentiable else input.to(dt.float_default())
     x = x if len(x.shape) == 2 else x.reshape(1, -1)
     n = x.shape[1]
+    if fweights is None and aweights is None and n <= correction:
+        warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.")
     if fweights is None and aweights is None:
         away = x - x.mean(1, True)
         got = matmul(away, away.mH) / max(n - correction, 0)

@@ -264,6 +264,17 @@ class Optimizer:
             if not self.defaults.get("differentiable") and not (p.is_leaf or p.retains_grad):
                 raise ValueError("can't optimize a non-leaf Tensor")
 
+    @staticmethod
+    def profile_hook_step(func):
+        """``func``, a step, with the hooks around it."""
+        return _hooked(func)
+
+    # What steps that a program copied from PyTorch's optimizers call: here nothing depends on it.
+    def _accelerator_graph_capture_health_check(self):
+        """Accepted: recordings of ``clnn.compile`` keep the state of all optimizers."""
+
+    _cuda_graph_capture_health_check = _optimizer_step_code = _accelerator_graph_capture_health_check
+
     # ---- checkpoints
     def _patch_step_function(self):
         """Accepted: profiles find the steps of all optimizers. Classes that wrap an optimizer call it."""

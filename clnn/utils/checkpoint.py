@@ -47,6 +47,10 @@ class _Surroundings:
             state.autocast, rng.here.counted = before, counted
 
 
+_ADVICE = ("use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for more "
+           "details on the differences between the two variants.")
+
+
 def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism_check="default", debug=False, early_stop=True,
                preserve_rng_state=True, **kwargs):
     """Call ``function(*args, **kwargs)`` without keeping what its backward pass needs; that is computed again then.
@@ -54,7 +58,7 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
     Args:
         function: the part of the model; called a second time, it must do the same.
         use_reentrant: the older way: gradients reach only tensors among ``args`` and leaves that the function uses, and
-            ``clnn.autograd.grad`` does not work through it. Default: ``False``, with a warning.
+            ``clnn.autograd.grad`` does not work through it. Default: ``True`` as in PyTorch, with a warning.
         context_fn: returns two context managers, for the first and the second computation.
         determinism_check: ``"default"`` compares shapes and dtypes of what both computations keep; ``"none"`` does not.
         debug: accepted with ``use_reentrant=False``; errors always name the tensors that differ.
@@ -73,7 +77,9 @@ def checkpoint(function, *args, use_reentrant=None, context_fn=None, determinism
         clnn.Size([2, 4])
     """
     if use_reentrant is None:
-        warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is taken, PyTorch may take True.")
+        warn(f"torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, calling checkpoint without "
+             f"use_reentrant will raise an exception. {_ADVICE}")
+        use_reentrant = True
     if use_reentrant:
         if kwargs or debug or context_fn not in (None, noop_context_fn):
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs) if kwargs else
@@ -263,9 +269,9 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     if kwargs:
         raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
     if use_reentrant is None:
-        warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. use_reentrant=False is taken, PyTorch "
-             "may take True.")
-        use_reentrant = False
+        warn("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In version 2.9 we will raise an exception "
+             f"if use_reentrant is not passed. {_ADVICE}")
+        use_reentrant = True
     functions = list(functions.children()) if isinstance(functions, clnn.nn.Sequential) else list(functions)
 
     def run(part):

@@ -3,6 +3,7 @@ import warnings
 
 from clnn._tensor.handles import RemovableHandle
 from clnn._tensor.tensor import Tensor
+from clnn.core.warn import warn
 
 __all__ = ["RemovableHandle", "BackwardHook", "unserializable_hook", "warn_if_has_hooks"]
 
@@ -117,9 +118,8 @@ class BackwardHook:
                 grad_outputs = self._check(changed, self.n_outputs, "pre hook returned an invalid number of grad_output")
         self.grad_outputs = grad_outputs
         if self.input_index is None:
-            warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs since no inputs "
-                          "require gradients. See https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
-                          "#torch.nn.Module.register_full_backward_hook for more details.", stacklevel=5)
+            warn("Full backward hook is firing when gradients are computed with respect to module outputs since no inputs require gradients. See "
+                 "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.register_full_backward_hook for more details.")
             self._run_hooks((None,) * max(self.n_inputs, 0), needs_none=True)
             self.grad_outputs = None
         return [grad_outputs[i] for i in self.output_index]

@@ -64,7 +64,7 @@ def of_program(module, args, kwargs):
     """``module.forward(*args, **kwargs)`` of a program's own module, as one entry where it does no more than layers do (see ``_forward``)."""
     kind = module.__class__
     if form_of(kind) is None:
-        kind._as_one = None
+        kind._module_as_one = None
     elif "forward" not in module.__dict__ and kind.__call__ is CALL and small(module):
         operands, key = [], [len(args), *kwargs]
         for value in (*args, *kwargs.values()) if kwargs else args:

@@ -44,13 +44,13 @@ class ConvertMixin:
         for name, param in self._parameters.items():
             if param is not None:
                 with clnn.no_grad():
-                    self._replace(name, param, fn)
+                    self._module_replace(name, param, fn)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
 
-    def _replace(self, name, param, fn):
+    def _module_replace(self, name, param, fn):
         """Give one parameter and its gradient the values ``fn`` makes of them, by the switches of ``clnn.__future__``."""
         grad = None if param.grad is None else fn(param.grad).requires_grad_(param.grad.requires_grad)
         if not (_flags["swap"] or _flags["overwrite"]):
@@ -111,51 +111,49 @@ class ConvertMixin:
 
     def cpu(self):
         """Move the tree to the CPU device."""
-        return self.to(device="cpu")
+        return self._apply(lambda t: t.cpu())
 
     def cuda(self, device=None):
         """Move the tree to the GPU (name kept from PyTorch)."""
-        if device is None:
-            device = "cuda"
-        return self.to(device=f"cuda:{device}" if isinstance(device, int) else device)
+        return self._module_elsewhere("cuda", device)
 
-    def _elsewhere(self, kind, device):
-        return self.to(device=f"{kind}:{device}" if isinstance(device, int) else device or kind)
+    def _module_elsewhere(self, kind, device):
+        return self._apply(lambda t: t.to(device=f"{kind}:{device}" if isinstance(device, int) else device or kind))
 
     def xpu(self, device=None):
         """Move the tree to an XPU, as PyTorch calls some GPUs; refused where there is none."""
-        return self._elsewhere("xpu", device)
+        return self._module_elsewhere("xpu", device)
 
     def ipu(self, device=None):
         """Move the tree to an IPU; refused, as OpenCL has none."""
-        return self._elsewhere("ipu", device)
+        return self._module_elsewhere("ipu", device)
 
     def mtia(self, device=None):
         """Move the tree to an MTIA; refused, as OpenCL has none."""
-        return self._elsewhere("mtia", device)
+        return self._module_elsewhere("mtia", device)
 
     def type(self, dst_type):
         """Cast all parameters and buffers to *dst_type*."""
         return self._apply(lambda t: t.type(dst_type))
 
-    def _cast_floating(self, dtype):
+    def _module_cast_floating(self, dtype):
         return self._apply(lambda t: t.to(dtype=dtype) if t.is_floating_point() else t)
 
     def float(self):
         """Cast all floating parameters and buffers to float32."""
-        return self._cast_floating(clnn.float32)
+        return self._module_cast_floating(clnn.float32)
 
     def double(self):
         """Cast all floating parameters and buffers to float64."""
-        return self._cast_floating(clnn.float64)
+        return self._module_cast_floating(clnn.float64)
 
     def half(self):
         """Cast all floating parameters and buffers to float16."""
-        return self._cast_floating(clnn.float16)
+        return self._module_cast_floating(clnn.float16)
 
     def bfloat16(self):
         """Cast all floating parameters and buffers to bfloat16."""
-        return self._cast_floating(clnn.bfloat16)
+        return self._module_cast_floating(clnn.bfloat16)
 
     def share_memory(self):
         """Move the tensors to memory shared between processes, as ``Tensor.share_memory_`` does."""

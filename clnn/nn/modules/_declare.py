@@ -9,7 +9,7 @@ def declare(cls):
 
     ``alpha: float = 1.0`` becomes the argument ``alpha=1.0`` and the attribute ``self.alpha``; an annotation without a value is a
     required argument. ``_keyword_only = True`` lets all be given by name only, and a method ``_post_init`` runs at the end. With
-    ``_repr_fields`` left alone, the repr shows all fields.
+    ``_module_repr_fields`` left alone, the repr shows all fields.
     """
     fields = dict(getattr(cls, "_fields", {}))
     for name in inspect.get_annotations(cls):
@@ -36,6 +36,6 @@ def declare(cls):
     __init__.__signature__ = inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *parameters])
     __init__.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = __init__
-    if "_repr_fields" not in cls.__dict__ and not hasattr(cls, "_no_repr"):
-        cls._repr_fields = " ".join(name + "?" * (name == "inplace") for name in fields)
+    if "_module_repr_fields" not in cls.__dict__ and not hasattr(cls, "_no_repr"):
+        cls._module_repr_fields = " ".join(name + "?" * (name == "inplace") for name in fields)
     return cls

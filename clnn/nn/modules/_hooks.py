@@ -166,7 +166,7 @@ class HookMixin:
     _maybe_hooked = False
     _compiled_call_impl = None
 
-    def _init_hooks(self):
+    def _module_init_hooks(self):
         put = self.__dict__.__setitem__
         for name in ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
                      "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
@@ -175,7 +175,7 @@ class HookMixin:
         put("_is_full_backward_hook", None)
 
     # -- registration ---------------------------------------------------------------------------------------------------
-    def _add_call_hook(self, hooks, hook, *flags, prepend=False):
+    def _module_add_call_hook(self, hooks, hook, *flags, prepend=False):
         changes[0] += 1
         self.__dict__["_maybe_hooked"] = True
         return _register(hooks, hook, *flags, prepend=prepend)
@@ -192,7 +192,7 @@ class HookMixin:
             A handle; ``handle.remove()`` takes the hook out.
         """
         flags = [self._forward_pre_hooks_with_kwargs] * with_kwargs
-        return self._add_call_hook(self._forward_pre_hooks, hook, *flags, prepend=prepend)
+        return self._module_add_call_hook(self._forward_pre_hooks, hook, *flags, prepend=prepend)
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
         """Call ``hook(module, args, output)`` after :meth:`forward`; a returned value replaces the output.
@@ -214,16 +214,16 @@ class HookMixin:
             tensor([1., 3.])
         """
         flags = [self._forward_hooks_with_kwargs] * with_kwargs + [self._forward_hooks_always_called] * always_call
-        return self._add_call_hook(self._forward_hooks, hook, *flags, prepend=prepend)
+        return self._module_add_call_hook(self._forward_hooks, hook, *flags, prepend=prepend)
 
     def register_backward_hook(self, hook):
         """Old form of :meth:`register_full_backward_hook`: it sees the gradients of the output's last function only."""
-        self._set_backward_kind(False)
-        return self._add_call_hook(self._backward_hooks, hook)
+        self._module_set_backward_kind(False)
+        return self._module_add_call_hook(self._backward_hooks, hook)
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
         """Call ``hook(module, grad_output)`` in backward, before the inputs' gradients; a returned value replaces grad_output."""
-        return self._add_call_hook(self._backward_pre_hooks, hook, prepend=prepend)
+        return self._module_add_call_hook(self._backward_pre_hooks, hook, prepend=prepend)
 
     def register_full_backward_hook(self, hook, prepend=False):
         """Call ``hook(module, grad_input, grad_output)`` in backward; a returned tuple replaces ``grad_input``.
@@ -231,21 +231,21 @@ class HookMixin:
         ``grad_input`` has an entry for each positional argument and ``grad_output`` for each output; ``None`` stands for
         what is no tensor or needs no gradient. In-place changes of inputs or outputs are not allowed with this hook.
         """
-        self._set_backward_kind(True)
-        return self._add_call_hook(self._backward_hooks, hook, prepend=prepend)
+        self._module_set_backward_kind(True)
+        return self._module_add_call_hook(self._backward_hooks, hook, prepend=prepend)
 
-    def _set_backward_kind(self, full):
+    def _module_set_backward_kind(self, full):
         if self._is_full_backward_hook is (not full):
             raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. "
                                "Please use only one of them.")
         self._is_full_backward_hook = full
 
     # -- the call -------------------------------------------------------------------------------------------------------
-    _as_one = None          # of a program's own classes: what may call forward in fewer steps
+    _module_as_one = None          # of a program's own classes: what may call forward in fewer steps
 
     def __call__(self, *args, **kwargs):
         if not (self._maybe_hooked and hooked(self)):
-            as_one = self._as_one
+            as_one = self._module_as_one
             return self.forward(*args, **kwargs) if as_one is None else as_one(args, kwargs)
         for thread, found in _watches:
             if thread == threading.get_ident():
@@ -268,21 +268,21 @@ class HookMixin:
     def _call_impl(self, *args, **kwargs):
         done, reached = set(), [None]
         try:
-            return self._call_with_hooks(args, kwargs, done, reached)
+            return self._module_call_with_hooks(args, kwargs, done, reached)
         except Exception:
-            self._run_missed_always_hooks(args, kwargs, done, reached[0])
+            self._module_run_missed_always_hooks(args, kwargs, done, reached[0])
             raise
 
-    def _call_with_hooks(self, args, kwargs, done, reached):
+    def _module_call_with_hooks(self, args, kwargs, done, reached):
         """``done`` collects the always-called hooks that ran, ``reached`` holds the newest output, for the case that something raises."""
-        args, kwargs = self._run_forward_pre_hooks(args, kwargs)
+        args, kwargs = self._module_run_forward_pre_hooks(args, kwargs)
         full, legacy = self._get_backward_hooks()
         pre = self._get_backward_pre_hooks()
         guard = BackwardHook(self, full, pre) if full or pre else None
         if guard is not None:
             args = guard.setup_input_hook(args)
         result = reached[0] = self.forward(*args, **kwargs)
-        for hook_id, hook, with_kwargs, always in self._iter_forward_hooks():
+        for hook_id, hook, with_kwargs, always in self._module_iter_forward_hooks():
             if always:
                 done.add(hook_id)
             changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
@@ -294,10 +294,10 @@ class HookMixin:
                               f"received {type(result)}", stacklevel=3)
             result = guard.setup_output_hook(result)
         if legacy:
-            self._attach_legacy_backward_hooks(legacy, args, result)
+            self._module_attach_legacy_backward_hooks(legacy, args, result)
         return result
 
-    def _run_forward_pre_hooks(self, args, kwargs):
+    def _module_run_forward_pre_hooks(self, args, kwargs):
         hooks = [(None, hook) for hook in _global_forward_pre_hooks.values()]
         for hook_id, hook in (*hooks, *self._forward_pre_hooks.items()):
             if hook_id in self._forward_pre_hooks_with_kwargs:
@@ -314,15 +314,15 @@ class HookMixin:
                     args = changed if isinstance(changed, tuple) else (changed,)
         return args, kwargs
 
-    def _iter_forward_hooks(self):
+    def _module_iter_forward_hooks(self):
         """(id, hook, with_kwargs, always_call) of the global hooks, then of the module's own."""
         for i, hook in list(_global_forward_hooks.items()):
             yield i, hook, i in _global_forward_hooks_with_kwargs, i in _global_forward_hooks_always_called
         for i, hook in list(self._forward_hooks.items()):
             yield i, hook, i in self._forward_hooks_with_kwargs, i in self._forward_hooks_always_called
 
-    def _run_missed_always_hooks(self, args, kwargs, done, result):
-        for hook_id, hook, with_kwargs, always in self._iter_forward_hooks():
+    def _module_run_missed_always_hooks(self, args, kwargs, done, result):
+        for hook_id, hook, with_kwargs, always in self._module_iter_forward_hooks():
             if not always or hook_id in done:
                 continue
             try:  # the first error is the one to report
@@ -342,7 +342,7 @@ class HookMixin:
     def _get_backward_pre_hooks(self):
         return [*_global_backward_pre_hooks.values(), *self._backward_pre_hooks.values()]
 
-    def _attach_legacy_backward_hooks(self, hooks, args, result):
+    def _module_attach_legacy_backward_hooks(self, hooks, args, result):
         tensor = _first_tensor(result)
         grad_fn = tensor.grad_fn if tensor is not None else None
         if grad_fn is None:

@@ -41,7 +41,7 @@ class StateMixin:
         """Receive what :meth:`get_extra_state` returned when the state dict was made."""
         raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
 
-    def _has_extra(self, method):
+    def _module_has_extra(self, method):
         return getattr(type(self), method) is not getattr(StateMixin, method)
 
     # -- hooks ----------------------------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ class StateMixin:
         return _register(self._load_state_dict_post_hooks, hook)
 
     # -- saving ---------------------------------------------------------------------------------------------------------
-    def _persistent_state(self):
+    def _module_persistent_state(self):
         """(name, tensor) of what is saved: parameters, then persistent buffers."""
         skipped = self._non_persistent_buffers_set
         buffers = ((name, value) for name, value in self._buffers.items() if name not in skipped)
@@ -81,9 +81,9 @@ class StateMixin:
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         """Write the module's own tensors (not those of its children)."""
-        for name, value in self._persistent_state():
+        for name, value in self._module_persistent_state():
             destination[prefix + name] = value if keep_vars else value.detach()
-        if self._has_extra("get_extra_state"):
+        if self._module_has_extra("get_extra_state"):
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
@@ -160,16 +160,16 @@ class StateMixin:
         """Load the module's own tensors; problems are added to the three lists."""
         for hook in self._load_state_dict_pre_hooks.values():
             hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
-        local = dict(self._persistent_state())
+        local = dict(self._module_persistent_state())
         assign = local_metadata.get("assign_to_params_buffers", False)
         for name, value in local.items():
             key = prefix + name
             if key in state_dict:
-                self._load_one(name, value, key, state_dict[key], assign, error_msgs)
+                self._module_load_one(name, value, key, state_dict[key], assign, error_msgs)
             elif strict:
                 missing_keys.append(key)
         extra_key = prefix + _EXTRA_STATE_KEY_SUFFIX
-        if self._has_extra("set_extra_state"):
+        if self._module_has_extra("set_extra_state"):
             if extra_key in state_dict:
                 self.set_extra_state(state_dict[extra_key])
             elif strict:
@@ -183,7 +183,7 @@ class StateMixin:
                     if head not in (self._modules if dot else local):
                         unexpected_keys.append(key)
 
-    def _load_one(self, name, value, key, given, assign, error_msgs):
+    def _module_load_one(self, name, value, key, given, assign, error_msgs):
         """Copy *given* into the parameter or buffer *value*, or put it in its place."""
         if not isinstance(given, Tensor):
             error_msgs.append(f'While copying the parameter named "{key}", expected {config.spoken}.Tensor or Tensor-like object from '
@@ -207,7 +207,7 @@ class StateMixin:
                 if _flags["swap"]:
                     _swap_loaded(value, given, assign)
                 elif assign:
-                    self._assign_loaded(name, value, given)
+                    self._module_assign_loaded(name, value, given)
                 elif not is_lazy(given):
                     value.copy_(given)
         except Exception as error:
@@ -215,7 +215,7 @@ class StateMixin:
             error_msgs.append(f'While {action} the parameter named "{key}", whose dimensions in the model are {value.size()} and '
                               f"whose dimensions in the checkpoint are {given.size()}, an exception occurred : {error.args}.")
 
-    def _assign_loaded(self, name, value, given):
+    def _module_assign_loaded(self, name, value, given):
         if isinstance(value, Parameter):
             if isinstance(given, Parameter):
                 given.requires_grad_(value.requires_grad)

@@ -79,7 +79,7 @@ class Hardtanh(Module):
         tensor([-1.0000,  0.5000,  1.0000])
     """
 
-    _repr_fields = "min_val max_val inplace?"
+    _module_repr_fields = "min_val max_val inplace?"
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
         super().__init__()
@@ -103,7 +103,7 @@ class ReLU6(Hardtanh):
         tensor([0., 3., 6.])
     """
 
-    _repr_fields = "inplace?"
+    _module_repr_fields = "inplace?"
 
     def __init__(self, inplace=False):
         super().__init__(0.0, 6.0, inplace)
@@ -136,7 +136,7 @@ class Hardsigmoid(Module):
     """
 
     inplace: bool = False
-    _repr_fields = ""
+    _module_repr_fields = ""
 
     def forward(self, input):
         return F.hardsigmoid(input, self.inplace)
@@ -205,7 +205,7 @@ class Hardswish(Module):
     """
 
     inplace: bool = False
-    _repr_fields = ""
+    _module_repr_fields = ""
 
     def forward(self, input):
         return F.hardswish(input, self.inplace)
@@ -316,7 +316,7 @@ class Hardshrink(Module):
     """
 
     lambd: float = 0.5
-    _repr_fields = "=lambd"
+    _module_repr_fields = "=lambd"
 
     def forward(self, input):
         return F.hardshrink(input, self.lambd)
@@ -385,7 +385,7 @@ class Softshrink(Module):
     """
 
     lambd: float = 0.5
-    _repr_fields = "=lambd"
+    _module_repr_fields = "=lambd"
 
     def forward(self, input):
         return F.softshrink(input, self.lambd)
@@ -407,7 +407,7 @@ class PReLU(Module):
         tensor([-0.5000,  0.0000,  1.0000])
     """
 
-    _repr_fields = "num_parameters"
+    _module_repr_fields = "num_parameters"
 
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
         super().__init__()

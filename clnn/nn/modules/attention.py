@@ -141,6 +141,19 @@ class MultiheadAttention(Module):
             average_attn_weights=average_attn_weights, is_causal=is_causal, **separate)
         return (output.transpose(0, 1) if swap else output), weights
 
+    def merge_masks(self, attn_mask, key_padding_mask, query):
+        """(both masks as one that adds up, ``(N, heads, L, L)`` where there is an ``attn_mask``; its kind: 1 for padding alone, else 2), or None twice."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, length = query.shape[:2]
+        if attn_mask.dim() == 3:
+            merged = attn_mask.view(batch, -1, length, length)
+        else:
+            merged = attn_mask.view(1, 1, length, length).expand(batch, self.num_heads, -1, -1)
+        if key_padding_mask is not None:
+            merged = merged + key_padding_mask.view(batch, 1, 1, length).expand(-1, self.num_heads, -1, -1)
+        return merged, 2
+
     def __setstate__(self, state):
         super().__setstate__(state)
         self.__dict__.setdefault("_qkv_same_embed_dim", True)

@@ -16,7 +16,7 @@ class _NormBase(Module):
     """Parameters and running statistics of batch and instance normalisation."""
 
     _version = 2  # 2 added num_batches_tracked
-    _repr_fields = "=num_features eps momentum affine bias! track_running_stats"
+    _module_repr_fields = "=num_features eps momentum affine bias! track_running_stats"
     _input_dims = None  # numbers of dimensions that forward accepts
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,

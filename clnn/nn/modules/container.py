@@ -65,6 +65,11 @@ class _Listed(Module):
         self._renumber(modules)
 
 
+def _get_abs_string_index(self, idx):
+    """The name of the item at a position; lists of programs call it."""
+    return str(_position(len(self), idx))
+
+
 class Sequential(_Listed):
     """Call the modules one after the other, each on the output of the one before.
 
@@ -83,6 +88,9 @@ class Sequential(_Listed):
         named = args[0].items() if len(args) == 1 and isinstance(args[0], OrderedDict) else ((str(i), m) for i, m in enumerate(args))
         for name, module in named:
             self.add_module(name, module)
+
+    def _get_item_by_idx(self, iterator, idx):
+        return next(islice(iterator, _position(len(self), idx), None))
 
     def __getitem__(self, idx):
         if isinstance(idx, slice):
@@ -148,6 +156,8 @@ class ModuleList(_Listed):
         >>> len(list(layers.parameters()))
         6
     """
+
+    _get_abs_string_index = _get_abs_string_index
 
     def __init__(self, modules=None):
         super().__init__()
@@ -295,6 +305,8 @@ class ParameterList(Module):
         >>> nn.ParameterList([clnn.zeros(2), clnn.zeros(3)])[1].requires_grad
         True
     """
+
+    _get_abs_string_index = _get_abs_string_index
 
     def __init__(self, values=None):
         super().__init__()

@@ -21,7 +21,7 @@ class PairwiseDistance(Module):
     p: float = 2.0
     eps: float = 1e-6
     keepdim: bool = False
-    _repr_fields = ""
+    _module_repr_fields = ""
 
     def forward(self, x1, x2):
         return F.pairwise_distance(x1, x2, self.p, self.eps, self.keepdim)
@@ -40,7 +40,7 @@ class CosineSimilarity(Module):
 
     dim: int = 1
     eps: float = 1e-8
-    _repr_fields = ""
+    _module_repr_fields = ""
 
     def forward(self, x1, x2):
         return F.cosine_similarity(x1, x2, self.dim, self.eps)

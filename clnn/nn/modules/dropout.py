@@ -8,7 +8,7 @@ __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "Fe
 
 
 class _DropoutNd(Module):
-    _repr_fields = "p inplace"
+    _module_repr_fields = "p inplace"
     _function = None  # name of the function
 
     def __init__(self, p=0.5, inplace=False):

@@ -34,7 +34,7 @@ class Unflatten(Module):
         clnn.Size([3, 2, 5])
     """
 
-    _repr_fields = "dim unflattened_size"
+    _module_repr_fields = "dim unflattened_size"
 
     def __init__(self, dim, unflattened_size):
         super().__init__()

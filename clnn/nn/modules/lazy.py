@@ -20,11 +20,11 @@ class LazyModuleMixin:
         self._initialize_hook = self.register_forward_pre_hook(self._infer_parameters, with_kwargs=True)
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
-        for name, value in self._persistent_state():
+        for name, value in self._module_persistent_state():
             destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()
 
     def _lazy_load_hook(self, state_dict, prefix, *rest):
-        for name, value in self._persistent_state():
+        for name, value in self._module_persistent_state():
             given = state_dict.get(prefix + name)
             if is_lazy(value) and given is not None and not is_lazy(given):
                 value.materialize(given.shape)

@@ -49,7 +49,7 @@ class Linear(Module):
         clnn.Size([128, 30])
     """
 
-    _repr_fields = "in_features out_features bias!"
+    _module_repr_fields = "in_features out_features bias!"
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
@@ -100,7 +100,7 @@ class Bilinear(Module):
         clnn.Size([8, 40])
     """
 
-    _repr_fields = "in1_features in2_features out_features bias!"
+    _module_repr_fields = "in1_features in2_features out_features bias!"
 
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()

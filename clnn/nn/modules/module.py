@@ -72,12 +72,12 @@ class Module(HookMixin, StateMixin, ConvertMixin):
     training: bool
     call_super_init = False  # True: pass the constructor's arguments on along the inheritance chain
     dump_patches = False
-    _repr_fields = ""  # see extra_repr
+    _module_repr_fields = ""  # see extra_repr
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if cls.__module__.partition(".")[0] != "clnn":
-            cls._as_one = of_program
+            cls._module_as_one = of_program
             for name, value in list(vars(cls).items()):         # an operator as an attribute takes no self: PyTorch's are no Python functions
                 if isinstance(value, FunctionType) and hasattr(value, "op"):
                     setattr(cls, name, staticmethod(value))
@@ -93,7 +93,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         put("_parameters", {})
         put("_buffers", {})
         put("_non_persistent_buffers_set", set())
-        self._init_hooks()
+        self._module_init_hooks()
         put("_modules", {})
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -101,7 +101,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
     forward = _forward_unimplemented
 
     # -- registration ---------------------------------------------------------------------------------------------------
-    def _check_name(self, kind, name, table):
+    def _module_check_name(self, kind, name, table):
         """The rules for a name under which a parameter, buffer or module is registered."""
         _hooks.changes[0] += 1
         if not isinstance(name, str):
@@ -123,7 +123,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         """
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
-        self._check_name("buffer", name, self._buffers)
+        self._module_check_name("buffer", name, self._buffers)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{_typename(tensor)}' object to buffer '{name}' ({config.spoken} Tensor or None required)")
         self._buffers[name] = _apply_registration_hooks(_hooks._global_buffer_registration_hooks, self, name, tensor)
@@ -136,7 +136,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         """Add a parameter under *name*; ``None`` reserves the name."""
         if "_parameters" not in self.__dict__:
             raise AttributeError("cannot assign parameter before Module.__init__() call")
-        self._check_name("parameter", name, self._parameters)
+        self._module_check_name("parameter", name, self._parameters)
         if param is None:
             self._parameters[name] = None
             return
@@ -151,7 +151,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         """Add a child module under *name*; ``None`` reserves the name."""
         if not isinstance(module, Module) and module is not None:
             raise TypeError(f"{_typename(module)} is not a Module subclass")
-        self._check_name("module", name, self._modules)
+        self._module_check_name("module", name, self._modules)
         self._modules[name] = _apply_registration_hooks(_hooks._global_module_registration_hooks, self, name, module)
 
     def register_module(self, name, module):
@@ -184,7 +184,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def _get_tensor(self, target, kind, is_kind):
+    def _module_get_tensor(self, target, kind, is_kind):
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
@@ -196,11 +196,11 @@ class Module(HookMixin, StateMixin, ConvertMixin):
 
     def get_parameter(self, target):
         """The parameter at a dotted path; AttributeError when there is none."""
-        return self._get_tensor(target, "an nn.Parameter", lambda module, name, value: isinstance(value, Parameter))
+        return self._module_get_tensor(target, "an nn.Parameter", lambda module, name, value: isinstance(value, Parameter))
 
     def get_buffer(self, target):
         """The buffer at a dotted path; AttributeError when there is none."""
-        return self._get_tensor(target, "a buffer", lambda module, name, value: name in module._buffers)
+        return self._module_get_tensor(target, "a buffer", lambda module, name, value: name in module._buffers)
 
     # -- attributes -----------------------------------------------------------------------------------------------------
     def __getattr__(self, name):  # only called when the ordinary lookup failed
@@ -213,7 +213,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
                 return of_scripted[name](self)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def _forget(self, name, keep):
+    def _module_forget(self, name, keep):
         """Drop *name* from every place but the table *keep*, as it is about to be assigned there."""
         own = self.__dict__
         own.pop(name, None)
@@ -223,7 +223,7 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         if keep != "_buffers":
             own["_non_persistent_buffers_set"].discard(name)
 
-    def _set_registered(self, table, name, value, kind, expected, store):
+    def _module_set_registered(self, table, name, value, kind, expected, store):
         """Assign to a table; a name that is registered already takes only its own kind or None."""
         if value is not None and not isinstance(value, kind):
             what = {"_parameters": "parameter", "_modules": "child module", "_buffers": "buffer"}[table]
@@ -238,25 +238,25 @@ class Module(HookMixin, StateMixin, ConvertMixin):
         if isinstance(value, Tensor) and isinstance(value, Parameter):
             if params is None:
                 raise AttributeError("cannot assign parameters before Module.__init__() call")
-            self._forget(name, "_parameters")
+            self._module_forget(name, "_parameters")
             self.register_parameter(name, value)
         elif params is not None and name in params:
-            self._set_registered("_parameters", name, value, Parameter, "nn.Parameter", self.register_parameter)
+            self._module_set_registered("_parameters", name, value, Parameter, "nn.Parameter", self.register_parameter)
         elif isinstance(value, Module):
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
-            self._forget(name, "_modules")
+            self._module_forget(name, "_modules")
             modules[name] = _apply_registration_hooks(_hooks._global_module_registration_hooks, self, name, value)
         elif modules is not None and name in modules:
-            self._set_registered("_modules", name, value, Module, "nn.Module", modules.__setitem__)
+            self._module_set_registered("_modules", name, value, Module, "nn.Module", modules.__setitem__)
         elif isinstance(value, Tensor) and isinstance(value, Buffer):
             if buffers is None:
                 raise AttributeError("cannot assign buffer before Module.__init__() call")
-            self._forget(name, "_buffers")
+            self._module_forget(name, "_buffers")
             self.register_buffer(name, value, value.persistent)
         elif buffers is not None and name in buffers:
             value_or_hooked = _apply_registration_hooks(_hooks._global_buffer_registration_hooks, self, name, value)
-            self._set_registered("_buffers", name, value_or_hooked, Tensor, "nn.Buffer Tensor", buffers.__setitem__)
+            self._module_set_registered("_buffers", name, value_or_hooked, Tensor, "nn.Buffer Tensor", buffers.__setitem__)
         else:
             object.__setattr__(self, name, value)
 
@@ -362,11 +362,11 @@ class Module(HookMixin, StateMixin, ConvertMixin):
     def extra_repr(self):
         """The text between the brackets of the module's own line.
 
-        By default it comes from the class attribute ``_repr_fields``, attribute names separated by blanks: ``name`` shows
+        By default it comes from the class attribute ``_module_repr_fields``, attribute names separated by blanks: ``name`` shows
         ``name=value``; ``name?`` only when it is true; ``name!`` whether it is not ``None``; ``=name`` the bare value.
         """
         parts = []
-        for field in self._repr_fields.split():
+        for field in self._module_repr_fields.split():
             name = field.strip("?!=")
             value = getattr(self, name)
             if field[-1] == "!":

@@ -32,7 +32,7 @@ class LocalResponseNorm(Module):
     alpha: float = 1e-4
     beta: float = 0.75
     k: float = 1.0
-    _repr_fields = "=size alpha beta k"
+    _module_repr_fields = "=size alpha beta k"
 
     def forward(self, input):
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
@@ -88,7 +88,7 @@ class LayerNorm(_Affine):
         clnn.Size([2, 5, 10])
     """
 
-    _repr_fields = "=normalized_shape eps elementwise_affine bias!"
+    _module_repr_fields = "=normalized_shape eps elementwise_affine bias!"
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
@@ -123,7 +123,7 @@ class GroupNorm(_Affine):
         clnn.Size([20, 6, 10, 10])
     """
 
-    _repr_fields = "=num_groups =num_channels eps affine bias!"
+    _module_repr_fields = "=num_groups =num_channels eps affine bias!"
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
@@ -156,7 +156,7 @@ class RMSNorm(Module):
         tensor([0.8485, 1.1314])
     """
 
-    _repr_fields = "=normalized_shape eps elementwise_affine"
+    _module_repr_fields = "=normalized_shape eps elementwise_affine"
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()

@@ -11,7 +11,7 @@ __all__ = [f"{kind}Pad{nd}d" for kind in ("Circular", "Constant", "Reflection", 
 class _PadNd(Module):
     """A negative amount cuts elements off."""
 
-    _repr_fields = "=padding"
+    _module_repr_fields = "=padding"
     _mode = None
     _nd = None
 
@@ -24,7 +24,7 @@ class _PadNd(Module):
 
 
 class _ConstantPadNd(_PadNd):
-    _repr_fields = "padding value"
+    _module_repr_fields = "padding value"
 
     def __init__(self, padding, value):
         super().__init__(padding)
@@ -85,7 +85,7 @@ def _define():
                               argument=", 3.5" if with_value else "", value="\n    value: the number to fill in." if with_value else "")
             members = {"_nd": nd, "__doc__": doc, "__module__": __name__}
             if kind == "Zero":                                                  # a constant one, as isinstance shows
-                members |= {"_repr_fields": "=padding", "__init__": _zero_init}
+                members |= {"_module_repr_fields": "=padding", "__init__": _zero_init}
             made = type(name, (base or globals()[f"ConstantPad{nd}d"],), members)
             globals()[name] = known(settings="padding value" if kind in ("Constant", "Zero") else "padding")(made)
 

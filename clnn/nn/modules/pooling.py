@@ -12,7 +12,7 @@ __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", 
 
 
 class _MaxPoolNd(Module):
-    _repr_fields = "kernel_size stride padding dilation ceil_mode"
+    _module_repr_fields = "kernel_size stride padding dilation ceil_mode"
     _nd = None
 
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
@@ -79,7 +79,7 @@ class MaxPool3d(_MaxPoolNd):
 
 
 class _MaxUnpoolNd(Module):
-    _repr_fields = "kernel_size stride padding"
+    _module_repr_fields = "kernel_size stride padding"
     _nd = None
 
     def __init__(self, kernel_size, stride=None, padding=0):
@@ -133,7 +133,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
 
 class _AvgPoolNd(Module):
-    _repr_fields = "kernel_size stride padding"
+    _module_repr_fields = "kernel_size stride padding"
     _nd = None
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None):
@@ -258,7 +258,7 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 
 class _LPPoolNd(Module):
-    _repr_fields = "norm_type kernel_size stride ceil_mode"
+    _module_repr_fields = "norm_type kernel_size stride ceil_mode"
     _nd = None
 
     def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
@@ -312,7 +312,7 @@ class LPPool3d(_LPPoolNd):
 class _AdaptiveMaxPoolNd(Module):
     output_size: tuple
     return_indices: bool = False
-    _repr_fields = "output_size"
+    _module_repr_fields = "output_size"
     _nd = None
 
     def forward(self, input):
