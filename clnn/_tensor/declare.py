@@ -33,7 +33,7 @@ from .shown import labelled
 from .splice import spliced
 from .tensor import Tensor, make_view
 from .thin import Thin
-from .worded import FAILED, misfit, refuse
+from .worded import FAILED, looked, misfit, refuse
 
 
 class Entry(Op):
@@ -220,7 +220,7 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     exact, real_only, again, by_name = op.name in EXACT, not op.complex, getattr(body, "again", None), getattr(body, "by_name", None)
     own_out = "out" in params and not exact
-    listed = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS)
+    listed, look = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS), looked(op.name, body)
 
     @answers
     def call(*args, **kwargs):
@@ -248,6 +248,8 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
                 got = foreign.early(op.name, args, kwargs)
                 if got is not NotImplemented:
                     return got
+            if look is not None:
+                look(args, kwargs)
             if real_only and dt.complex_in_use:
                 _refuse_complex(op, (*args, *[v for k, v in kwargs.items() if k != "out"]))
             if thin is not None and missed is not None:
@@ -400,7 +402,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
 def _kernel_call(op, body, params, bind, variadic):
     """The function of the operator: ``body`` with the arguments of a call, without recording, and the call on the tape."""
     single, real_only, total = op.public == 1, not op.complex, len(params)
-    again = getattr(body, "again", None)
+    again, look = getattr(body, "again", None), looked(op.name)
 
     @answers
     def call(*args, **kwargs):
@@ -419,6 +421,8 @@ def _kernel_call(op, body, params, bind, variadic):
             got = foreign.early(op.name, args, kwargs)
             if got is not NotImplemented:
                 return got
+        if look is not None:
+            look(args, kwargs)
         target = kwargs.pop("out", None) if kwargs else None
         try:
             values = bind(args, kwargs)
@@ -484,7 +488,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
     def decorate(body):
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **{"complex": True, **fields})
-        known = {} if steady else None
+        known, look = {} if steady else None, looked(op.name)
 
         @answers
         def call(*args, **kwargs):
@@ -498,6 +502,8 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
                     got = foreign.early(op.name, args, kwargs)
                     if got is not NotImplemented:
                         return got
+                if look is not None:
+                    look(args, kwargs)
                 values = bind(args, kwargs)
                 base, got = values[0], body(*values)
                 if got.__class__ is not tuple:

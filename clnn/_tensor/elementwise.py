@@ -14,7 +14,7 @@ from .override import answers, late
 from .refusals import EXACT, TENSORS, in_words, same_dtype, takes_out
 from .tensor import Tensor
 from ..graph import fuse
-from .worded import absent, refuse
+from .worded import absent, looked, refuse
 
 
 def taken_over(fn, args, kwargs=None):
@@ -110,7 +110,7 @@ native.know(dt.dtype)
 
 def unary(op):
     known = {}
-    expr, swift = op.expr, swift_unary(op, known)
+    expr, swift, look = op.expr, swift_unary(op, known), looked(op.name)
     dt.default_listeners.append(known.clear)
 
     @answers
@@ -119,6 +119,8 @@ def unary(op):
             r = swift(input)
             if r is not None:
                 return r
+        elif look is not None:
+            look((input,), {"out": out})
         try:
             got = known.get((input.dtype, not input.shape))
         except AttributeError:
@@ -246,9 +248,11 @@ def binary(op):
         if state.grad and ((isinstance(a, Tensor) and a._rg) or (isinstance(b, Tensor) and b._rg)):
             op.attach(op, r, (a, b))
         return r if out is None else _delivered(op, out, r, (a, b))
-    names = {first_name: 0, second_name: 1}
+    names, look = {first_name: 0, second_name: 1}, looked(op.name)
 
     def named(*args, out=None, **kwargs):
+        if out is not None and look is not None:
+            look(args, {**kwargs, "out": out})
         if kwargs:
             full = list(args) + [absent] * (2 - len(args))
             for k, v in kwargs.items():
@@ -267,10 +271,12 @@ def binary(op):
 
 def nary(op):
     names = op.params
-    count = len(names)
+    count, look = len(names), looked(op.name)
 
     @answers
     def call(*args, out=None, **kwargs):
+        if out is not None and look is not None:
+            look(args, {**kwargs, "out": out})
         if kwargs or len(args) != count:
             full = list(args)
             for n in names[len(args):]:

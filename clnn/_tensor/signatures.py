@@ -6,8 +6,8 @@ and ``out``; METHODS are those that differ or are methods only.
 FUNCTIONS = """
 add sub: Tensor input, Tensor other, *, Number alpha=1, Tensor out=None
 mul matmul logical_and logical_or logical_xor atan2 maximum minimum fmax fmin: Tensor input, Tensor other, *, Tensor out=None
-div: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str rounding_mode, Tensor out=None
-    | Tensor input, Number other, *, str rounding_mode
+div: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None
+    | Tensor input, Number other, *, str? rounding_mode
 true_divide floor_divide: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Number other
 pow: Tensor input, Tensor exponent, *, Tensor out=None | Number self, Tensor exponent, *, Tensor out=None | Tensor input, Number exponent, *, Tensor out=None
 mm bmm: Tensor input, Tensor mat2, *, Tensor out=None | Tensor input, Tensor mat2, dtype out_dtype, *, Tensor out=None
@@ -200,8 +200,8 @@ cov: Tensor input, *, int correction=1, Tensor fweights=None, Tensor aweights=No
 cumulative_trapezoid trapezoid: Tensor y, Tensor x, *, int dim=-1 | Tensor y, *, Number dx=1, int dim=-1
 diagflat: Tensor input, int offset=0
 diagonal_scatter: Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1, *, Tensor out=None
-divide: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str rounding_mode, Tensor out=None | Tensor input, Number other | Tensor
-    input, Number other, *, str rounding_mode
+divide: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None | Tensor input, Number other | Tensor
+    input, Number other, *, str? rounding_mode
 dsplit hsplit vsplit: Tensor input, int sections | Tensor input, ints indices
 float_power: Tensor input, Tensor exponent, *, Tensor out=None | Number self, Tensor exponent, *, Tensor out=None | Tensor input, Number exponent, *, Tensor out=None
 slogdet: Tensor input, *, Tensors out=None
@@ -240,6 +240,26 @@ swapdims: Tensor input, int dim0, int dim1
 trapz: Tensor y, *, float dx=1, int dim=-1 | Tensor y, Tensor x, *, int dim=-1
 triangular_solve: Tensor input, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False, *, Tensors out=None
 unflatten: Tensor input, int dim, ints sizes
+angle acosh asinh atanh i0 alias_copy detach_copy: Tensor input, *, Tensor out=None
+ldexp gcd: Tensor input, Tensor other, *, Tensor out=None
+cholesky_inverse: Tensor input, bool upper=False, *, Tensor out=None
+isin: Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor out=None
+    | Number element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor out=None
+    | Tensor elements, Number test_element, *, bool assume_unique=False, bool invert=False, Tensor out=None
+constant_pad_nd: Tensor input, ints pad, Number value=0
+as_strided_copy: Tensor input, ints size, ints stride, int storage_offset=None, *, Tensor out=None
+max_pool1d: Tensor input, ints1 kernel_size, ints1 stride=[], ints1 padding=0, ints1 dilation=1, bool ceil_mode=False
+max_pool3d: Tensor input, ints3 kernel_size, ints3 stride=[], ints3 padding=0, ints3 dilation=1, bool ceil_mode=False
+adaptive_max_pool1d: Tensor input, ints1 output_size
+frexp geqrf: Tensor input, *, Tensors out=None
+real imag is_complex is_conj is_neg is_signed is_nonzero view_as_real view_as_complex resolve_conj resolve_neg zero_: Tensor input
+is_same_size: Tensor input, Tensor other
+lu_unpack: Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensors out=None
+nonzero_static: Tensor input, *, int size, int fill_value=-1, Tensor out=None
+poisson: Tensor input, Generator generator=None
+binomial: Tensor count, Tensor prob, Generator generator=None
+celu: Tensor input, Number alpha=1.
+rrelu: Tensor input, Number lower=0.125, Number upper=0.3333333333333333, bool training=False, Generator generator=None
 xlogy: Tensor input, Tensor other, *, Tensor out=None | Number self, Tensor other, *, Tensor out=None | Tensor input, Number other, *, Tensor out=None
 """
 
@@ -259,7 +279,7 @@ expand_as view_as type_as: Tensor other
 unfold: int dimension, int size, int step
 normal_: float mean=0., float std=1., *, Generator generator=None
 uniform_: float from=0., float to=1., *, Generator generator=None
-random_: *, Generator generator=None | int from, int to, *, Generator generator=None | int to, *, Generator generator=None
+random_: *, Generator generator=None | int from, int? to, *, Generator generator=None | int to, *, Generator generator=None
 bernoulli_: Tensor p, *, Generator generator=None | float p=0.5, *, Generator generator=None
 exponential_: float lambd=1., *, Generator generator=None
 copy_: Tensor other, bool non_blocking=False
@@ -290,6 +310,10 @@ resize_: ints size, *, memory_format memory_format=None
 resize_as_: Tensor the_template, *, memory_format memory_format=None
 sparse_mask: Tensor mask
 sum_to_size: ints size
+contiguous: *, memory_format memory_format=contiguous_format
+index_put index_put_: Tensors indices, Tensor values, bool accumulate=False
+to_sparse_csr to_sparse_csc: int dense_dim=None
+to_dense: dtype dtype=None, *, bool masked_grad=None
 """
 
 # What the words for many parameters stand for.

@@ -19,9 +19,9 @@ from .._tensor.inplace import draw_into, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.splice import counted, drawn
 from .._tensor.tensor import Tensor, from_node, make
-from ..core import dtype as dt
+from .._tensor.worded import looked
+from ..core import dtype as dt, rng, symbols, twister
 from ..core.limits import ends, reached, whole_to, within
-from ..core import rng, symbols, twister
 from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
@@ -473,8 +473,9 @@ def by_rejection(kind, generator, device, *parameters):
 # -- in place ---------------------------------------------------------------------------------------------------------------------
 def _fill(name, apart=None):
     """Make a Tensor method ``name`` of a function that draws values for ``self``; ``apart`` draws them for memory that is not contiguous."""
-    def decorate(draw):
+    def decorate(draw, look=looked(name, method=True)):
         def method(self, *args, generator=None, **kwargs):
+            look((self, *args), kwargs)
             chosen = draw if apart is None or self.is_contiguous() else apart
             return draw_into(self, lambda shape, order: chosen(shape, self.dtype, self._storage.device, generator, *args, **kwargs), name[:-1])
         method.__name__, method.__doc__ = name, draw.__doc__
@@ -577,16 +578,14 @@ def _cauchy_(shape, row, device, generator, median=0.0, sigma=1.0):
 
 
 @_fill("random_")
-def _random_(shape, row, device, generator, from_=None, to=None, **kw):
+def _random_(shape, row, device, generator, *ends, **kw):
     """Overwrite with whole numbers from [from, to); by default all that the dtype holds exactly."""
-    from_ = kw.pop("from", from_)
-    if to is None and from_ is None:
-        to = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
-        return _integers(shape, 0, to, row, device, generator, row.itemsize == 8)
-    low, high = (0, from_) if to is None else (from_ or 0, to)
-    if low < high:
-        reached(row, low, high)
-    return _integers(shape, low, high, row, device, generator)
+    given = [*ends, *[kw[k] for k in ("from", "to") if k in kw]]
+    low, high = ([0] * (len(given) < 2) + given + [None])[:2]
+    most = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
+    if given and low < (high or most):
+        reached(row, low, high or most - 1)
+    return _integers(shape, int(low), most if high is None else int(high), row, device, generator, *[row.itemsize == 8] * (not given))
 
 
 def bernoulli_(self, p=0.5, *, generator=None):
