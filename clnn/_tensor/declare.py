@@ -220,7 +220,7 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     exact, real_only, again, by_name = op.name in EXACT, not op.complex, getattr(body, "again", None), getattr(body, "by_name", None)
     own_out = "out" in params and not exact
-    listed, look = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS), looked(op.name, body)
+    listed, look = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS), looked(op.name, body, aliases=op.aliases)
 
     @answers
     def call(*args, **kwargs):
@@ -402,7 +402,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
 def _kernel_call(op, body, params, bind, variadic):
     """The function of the operator: ``body`` with the arguments of a call, without recording, and the call on the tape."""
     single, real_only, total = op.public == 1, not op.complex, len(params)
-    again, look = getattr(body, "again", None), looked(op.name)
+    again, look = getattr(body, "again", None), looked(op.name, aliases=op.aliases)
 
     @answers
     def call(*args, **kwargs):
@@ -488,7 +488,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
     def decorate(body):
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **{"complex": True, **fields})
-        known, look = {} if steady else None, looked(op.name)
+        known, look = {} if steady else None, looked(op.name, aliases=op.aliases)
 
         @answers
         def call(*args, **kwargs):

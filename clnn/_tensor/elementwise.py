@@ -183,6 +183,7 @@ def _from_number(x):
 
 
 _NUMBER_TYPES = frozenset((int, float, bool, complex))
+_NUMBERS = (int, float, complex, np.number)
 _OF_NUMBERS = frozenset(("_add", "_sub", "mul", "true_divide", "floor_divide", "_floor_divide", "_trunc_divide"))    # PyTorch takes two numbers here
 
 
@@ -220,7 +221,7 @@ def binary(op):
             r = late(op.fn, (a, b), {"out": out} if out is not None else None)
             if r is not NotImplemented:
                 return r
-            if op.name in _OF_NUMBERS and a.__class__ in _NUMBER_TYPES and b.__class__ in _NUMBER_TYPES:
+            if op.name in _OF_NUMBERS and isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
                 return call(_from_number(a), b, out)
             raise (exc if exc.__class__ is TypeError else _wrong(op, a, b)) from None
         except NoStrides as refused:

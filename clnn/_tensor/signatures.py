@@ -18,7 +18,7 @@ addmm: Tensor input, Tensor mat1, Tensor mat2, *, Number beta=1, Number alpha=1,
 baddbmm: Tensor input, Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1, Tensor out=None
     | Tensor input, Tensor batch1, Tensor batch2, dtype out_dtype, *, Number beta=1, Number alpha=1, Tensor out=None
 exp log log2 log10 log1p expm1 sqrt rsqrt abs neg sin cos tan asin acos atan sinh cosh tanh sigmoid relu sign floor ceil trunc frac reciprocal square erf erfc
-    erfinv lgamma digamma isnan isinf logical_not bitwise_not nonzero silu mish hardswish hardsigmoid: Tensor input, *, Tensor out=None
+    erfinv lgamma digamma isnan isinf logical_not bitwise_not silu mish hardswish hardsigmoid: Tensor input, *, Tensor out=None
 round: Tensor input, *, Tensor out=None | Tensor input, *, int decimals, Tensor out=None
 isfinite detach selu numel is_floating_point: Tensor input
 bitwise_and bitwise_or bitwise_xor remainder: Tensor input, Tensor other, *, Tensor out=None | Number self, Tensor other

@@ -5,6 +5,7 @@ import functools
 import re
 import sys
 import threading
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -320,7 +321,8 @@ def is_functional() -> bool:
 
 
 FAILED = RuntimeError, IndexError, ValueError
-_ON_THE_WAY = frozenset([__file__.replace("worded", name) for name in ("declare", "elementwise", "override", "shown", "repeat", "autocast", "worded", "inplace")])
+_ON_THE_WAY = frozenset([__file__.replace("worded", name) for name in "declare elementwise override shown repeat autocast worded inplace".split()]
+                        + [str(Path(__file__).parent.parent / "ops" / "_factory.py")])
 
 
 def misfit(name, args, kwargs):
@@ -335,10 +337,10 @@ def misfit(name, args, kwargs):
 class Looked:
     """Looks at the types of a function's arguments where PyTorch's signature is known: once for each combination of classes that fits."""
 
-    __slots__ = ("name", "method", "fit", "other")
+    __slots__ = ("name", "aliases", "method", "outer", "fit", "other")
 
-    def __init__(self, name, method):
-        self.name, self.method, self.fit, self.other = name, method, set(), set()
+    def __init__(self, name, aliases, method, outer):
+        self.name, self.aliases, self.method, self.outer, self.fit, self.other = name, aliases, method, outer, set(), set()
 
     def __call__(self, args, kwargs):
         kinds = [a.__class__ if a.__class__ not in _LISTS else (a.__class__, a[0].__class__ if a else None) for a in args]
@@ -353,25 +355,26 @@ class Looked:
     def look(self, kinds, args, kwargs):
         """Raise TypeError in PyTorch's words where calls like this do not fit, and the program makes it itself: functions of this package call each other with
         what is in no signature."""
-        if kinds in self.other and not _by_program(self.method):
+        if kinds in self.other and not _by_program(self.outer):
             return
         local.by_value = False
         called, method = _called(self.name, self.method)
         said_so = words(called, method, args[1:] if method else args, kwargs)
-        if said_so is None:
+        if said_so is None or any([words(name, method, args[1:] if method else args, kwargs) is None for name in self.aliases]):
             if not local.by_value:                                  # the next tensor that stands for a number may have dimensions
                 self.fit.add(kinds)
             return
         self.other.add(kinds)
-        if _by_program(self.method) and self.name not in signatures.WITH_INPLACE and not is_functional():
+        if _by_program(self.outer) and self.name not in signatures.WITH_INPLACE and not is_functional():
             raise TypeError(said_so)
 
 
-def looked(name, body=None, method=False):
-    """What looks at the arguments of the function ``name``, None where its signature is not known. ``body``: has the name of the method, where that is another."""
+def looked(name, body=None, method=False, outer=False, aliases=()):
+    """What looks at the arguments of the function ``name``, None where its signature is not known. ``body``: has the name of the method, where that is another.
+    ``outer``: who asks is the function itself, not what all operators have around them."""
     if body is not None and body.__name__.strip("_") == name.strip("_"):
         name = body.__name__
-    return Looked(name, method) if forms(name, False) or forms(name, True) else None
+    return Looked(name, [a for a in aliases if forms(a, False)], method, outer) if forms(name, False) or forms(name, True) else None
 
 
 def _by_program(further=0):

@@ -473,7 +473,7 @@ def by_rejection(kind, generator, device, *parameters):
 # -- in place ---------------------------------------------------------------------------------------------------------------------
 def _fill(name, apart=None):
     """Make a Tensor method ``name`` of a function that draws values for ``self``; ``apart`` draws them for memory that is not contiguous."""
-    def decorate(draw, look=looked(name, method=True)):
+    def decorate(draw, look=looked(name, method=True, outer=True)):
         def method(self, *args, generator=None, **kwargs):
             look((self, *args), kwargs)
             chosen = draw if apart is None or self.is_contiguous() else apart

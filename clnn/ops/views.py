@@ -179,7 +179,7 @@ def _inverse(dims, rank):
     return inv
 
 
-_look_permute, _look_expand = looked("permute", method=True), looked("expand", method=True)
+_look_permute, _look_expand = looked("permute", method=True, outer=True), looked("expand", method=True, outer=True)
 
 
 def permute(input, *dims, **named):
