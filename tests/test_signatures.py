@@ -9,10 +9,10 @@ from clnn._tensor import signatures, worded
 FACTORIES = frozenset("rand randn randint randperm arange linspace logspace empty normal range empty_strided rand_like randn_like randint_like".split())
 NAMES = sorted(worded._rows(signatures.FUNCTIONS).keys() - FACTORIES - frozenset("""to new_tensor conv1d conv2d conv3d conv_transpose1d conv_transpose2d
     conv_transpose3d histogram normal""".split()))
-LEFT = frozenset("""linear pad gelu leaky_relu elu hardtanh softplus one_hot scaled_dot_product_attention mish silu hardswish hardsigmoid scalar_tensor tril_indices
-    triu_indices eye zeros ones full complex polar adjoint detach alias_copy detach_copy as_strided_copy bartlett_window blackman_window hamming_window hann_window
-    kaiser_window
-    is_neg is_same_size threshold unflatten is_nonzero is_signed renorm zero_ vander""".split())
+# Where PyTorch has other forms for functions of the same name elsewhere, or where the function is one of Python here.
+LEFT = frozenset("""linear pad gelu leaky_relu elu hardtanh softplus one_hot scaled_dot_product_attention mish silu hardswish hardsigmoid scalar_tensor
+    tril_indices triu_indices eye rrelu zeros ones full complex polar adjoint detach alias_copy detach_copy as_strided_copy bartlett_window blackman_window
+    hamming_window hann_window kaiser_window is_conj is_neg is_same_size threshold unflatten is_nonzero is_signed renorm zero_ vander""".split())
 GOOD = {"Tensor": lambda t: t.ones(2, 2), "Number": lambda t: 1, "int": lambda t: 1, "float": lambda t: 0.5, "bool": lambda t: False, "str": lambda t: "mean",
         "ints": lambda t: [0], "Tensors": lambda t: [t.ones(2, 2)], "dtype": lambda t: t.float32}
 BAD = [lambda t: "a", lambda t: {}, lambda t: None, lambda t: True, lambda t: 1.5, lambda t: 1, lambda t: np.float32(1), lambda t: [1.5],
@@ -69,3 +69,32 @@ def test_wrong_calls(name):
                 called = [said(f(torch)) for f in place], {k: said(f(torch)) for k, f in named.items()}
                 wrong.append(f"{'method' * method} {called}: {got}, not {want}")
     assert not wrong, (len(wrong), wrong[:6])
+
+
+OTHERS = {
+    "places that are no list": lambda t: t.ones(3).index_put_(t.tensor([0]), t.ones(1)), "no tensor to sum over": lambda t: t.nn.functional.mse_loss("a", t.ones(2)),
+    "no tensor of scores": lambda t: t.nn.functional.glu("a"), "softmax of nothing": lambda t: t.nn.functional.log_softmax("a", 0),
+    "a result in place of another dtype": lambda t: t.ones(2).cumsum_(0, dtype=t.float16),
+    "two results into one": lambda t: t.max(t.ones(2), 0, out=(t.ones(2), "b")),
+    "two results into a word": lambda t: t.topk(t.ones(2), 1, out=(t.ones(2), "b")),
+    "no method": lambda t: t.Tensor.abs_(2), "no flag": lambda t: t.zeros(2, pin_memory="a"),
+    "like another": lambda t: t.ones_like(t.ones(2), pin_memory="a"), "no end": lambda t: t.ones(2).random_("a"), "relu with a flag": lambda t: t.relu(t.ones(2), True)}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_wrong_calls(name):
+    raised = []
+    for t in (torch, clnn):
+        with pytest.raises((TypeError, AttributeError, RuntimeError, ValueError)) as info:
+            OTHERS[name](t)
+        raised.append(info.type)
+    assert raised[0] is raised[1]
+
+
+def test_what_is_given_by_other_names_and_numbers():
+    for call in (lambda t: t.ones(2, 3).sum(axis=0), lambda t: t.swapaxes(t.ones(2, 3), axis0=0, axis1=1), lambda t: t.hsplit(t.ones(2, 4), np.int64(2))[1],
+                 lambda t: t.nn.functional.avg_pool2d(t.ones(1, 4, 4), 2, stride=np.int64(2)), lambda t: t.div(np.float32(3), 2),
+                 lambda t: t.add(t.ones(2), 3, t.ones(2)),
+                 lambda t: t.ones(2, 2).addmm(2, 3, t.ones(2, 2), t.ones(2, 2)), lambda t: t.amax(t.ones(2, 3), None), lambda t: t.ones(3).random_(0, None) * 0,
+                 lambda t: t.ones(2, 3).sum(t.tensor(0)), lambda t: t.linalg.pinv(t.eye(2), rtol=0.1)):
+        assert call(clnn).tolist() == call(torch).tolist()

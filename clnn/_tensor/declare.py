@@ -23,17 +23,18 @@ from .elementwise import binary, nary, overwritten, refilled, taken_over, unary,
 from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_leaf, refuse_overlap, set_out, within
+from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_dtype, refuse_leaf, refuse_overlap, set_out, within
 from .override import answers, late, method_of
 from .refusals import BROADCAST, EXACT, MOVED, declared, guarded, in_old_order, of_tensors, castable, same_dtype, takes_out, widened
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
 from .seen import note, recalled
 from .shown import labelled
+from .signatures import ASKED
 from .splice import spliced
 from .tensor import Tensor, make_view
 from .thin import Thin
-from .worded import FAILED, looked, misfit, refuse
+from .worded import FAILED, is_functional, looked, misfit, refuse
 
 
 class Entry(Op):
@@ -121,6 +122,8 @@ def _inplace_form(op, fn, name, swift):
             if state.watched and since is not None:
                 with overwriting(self):
                     return apply_inplace(self, fn(self, *args, **kwargs), name, since)
+            if kwargs and kwargs.get("dtype", self.dtype) is not self.dtype:
+                refuse_dtype(self, kwargs["dtype"])
             box = [applied(self, fn(self, *args, **kwargs))]
             return self if box[0] is None else apply_inplace(self, box.pop(), name, since)
         except (AttributeError, TypeError):
@@ -300,7 +303,7 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
                 refuse_overlap(target, args, True)
         if op.name in BROADCAST:
             within(target, r, args)
-        return set_out(target, r, args)
+        return set_out(target, r, args, name=op.name)
     call = functools.wraps(body)(call)
     call.thin = thin
     return call
@@ -318,6 +321,11 @@ def with_list(args, kwargs):
 
 def unlike(op, params, args, kwargs, exc):
     """Raise TypeError in PyTorch's words when the call that failed with ``exc`` is not what the operator takes."""
+    attribute = ASKED.get(op.name)
+    if attribute and (not attribute.endswith("softmax") or is_functional()):
+        for name, value in (*zip(params, args), *kwargs.items()):
+            if name in _OPERANDS and not isinstance(value, Tensor) and not hasattr(value, attribute):
+                raise AttributeError(f"'{type(value).__name__}' object has no attribute '{attribute}'") from None
     refuse(op.name, args, common_names(kwargs, params) or kwargs)
     if isinstance(exc, AttributeError):
         no_tensor(op.name, params, args, kwargs, exc)
@@ -343,6 +351,7 @@ def kind_name(value):
     return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 
+_OPERANDS = frozenset("input target input1 input2 a b".split())
 _NO_TENSORS = int, float, complex, str, list, tuple, dict, type(None)
 
 
@@ -462,7 +471,7 @@ def _kernel_call(op, body, params, bind, variadic):
             takes_out(op, args, kwargs)
         if target is not None and op.name in EXACT:
             same_dtype(op, target, r)
-        return r if target is None else set_out(target, r, values)
+        return r if target is None else set_out(target, r, values, name=op.name)
     return functools.update_wrapper(call, body, updated=())
 
 

@@ -322,8 +322,13 @@ SHORT = {"FACTORY": "Tensor out=None, LIKE",
 # Functions of ``nn.functional`` written in Python there, which hand all on by position.
 BY_POSITION = frozenset("layer_norm leaky_relu elu hardtanh max_pool2d pad".split())
 # Which take ``inplace`` there, too.
-WITH_INPLACE = frozenset("relu silu mish hardswish hardsigmoid selu elu leaky_relu hardtanh threshold".split())
+WITH_INPLACE = frozenset("silu mish hardswish hardsigmoid elu leaky_relu hardtanh".split())
 # Where a number stands for a tensor.
 NUMBERS = frozenset("add sub mul div true_divide floor_divide copy subtract multiply divide".split())
 # Which have another form, an old one that is not shown.
 OLD = frozenset("add sub addmm baddbmm addbmm addcdiv addcmul addmv addr".split())
+# Functions of ``nn.functional`` that PyTorch writes in Python: what they ask their tensors for first, where another value gives an AttributeError.
+ASKED = dict.fromkeys("""adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d binary_cross_entropy
+    binary_cross_entropy_with_logits huber_loss l1_loss mse_loss smooth_l1_loss max_unpool1d max_unpool2d max_unpool3d""".split(), "size")
+ASKED |= dict.fromkeys("glu group_norm margin_ranking_loss interpolate tensordot stft".split(), "dim")
+ASKED |= dict(softmax="softmax", log_softmax="log_softmax", normalize="norm")

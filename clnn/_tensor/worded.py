@@ -173,6 +173,10 @@ def _unpacked(name, form, args, kwargs):
     if len(args) > 1 and sum([not p.by_name for p in form]) == 1:
         args = (args,)                                          # numbers given one by one
     for p, value in [*zip(form, args), *[(p, kwargs[p.name]) for p in form if p.name in kwargs]]:
+        if p.kind == "Tensors" and isinstance(value, (tuple, list)):
+            for i, item in enumerate(value):
+                if not _tensor(item):
+                    return f"expected Tensor as element {i} in argument {[q.name for q in form].index(p.name)}, but got {said(item)}"
         if p.kind == "ints" and isinstance(value, (tuple, list)):
             for i, item in enumerate(value):
                 if not _whole(item) and not isinstance(item, bool):
@@ -347,7 +351,8 @@ class Looked:
         if kwargs:
             kinds += [*kwargs, *[v.__class__ for v in kwargs.values()]]
             if "out" in kwargs:
-                kinds.append(_called(self.name, self.method)[1])          # methods take none
+                out = kwargs["out"]
+                kinds += [_called(self.name, self.method)[1], *([o.__class__ for o in out] if out.__class__ in _LISTS else ())]         # methods take none
         kinds = tuple(kinds)
         if kinds not in self.fit:
             self.look(kinds, args, kwargs)
