@@ -107,7 +107,10 @@ def _scalar(value):
 def _whole(value):
     if isinstance(value, Tensor):
         return _scalar(value) and not value.dtype.is_floating_point and not value.dtype.is_complex and value.element_size() > 0
-    return not isinstance(value, (bool, np.bool_, np.ndarray)) and hasattr(type(value), "__index__")
+    if isinstance(value, np.ndarray):
+        local.by_value = True
+        return not value.ndim and value.dtype.kind in "iu"
+    return not isinstance(value, (bool, np.bool_)) and hasattr(type(value), "__index__")
 
 
 def _number(value):
