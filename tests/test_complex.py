@@ -181,6 +181,18 @@ def test_parts_without_bounds(name):
             np.testing.assert_allclose([a.real, a.imag], [b.real, b.imag], rtol=1e-5, atol=1e-20, err_msg=str(z))
 
 
+def test_what_counts_as_a_conjugate():
+    torch = pytest.importorskip("torch")
+
+    def marks(t):
+        x = t.tensor([[1 + 2j, 3j]])
+        y = x.conj()
+        made = [y, y[0], y.t(), y.detach(), y.contiguous(), y.conj(), y.clone(), y * 1, y.resolve_conj(), x.mH,
+                x.adjoint(), x, t.ones(2).conj(), x.conj_physical(), y.imag, y.real]
+        return [(r.is_conj(), r.is_neg()) for r in made] + [t.is_conj(y), t.is_neg(y.imag), y.imag.resolve_neg().is_neg(), t.view_as_real(y.resolve_conj()).tolist()]
+    assert marks(clnn) == marks(torch)
+
+
 # -- files ------------------------------------------------------------------------------------------------------------------------------
 def test_files(tmp_path):
     state = dict(w=clnn.tensor(numbers(2, 3)).t(), n=2 + 3j)

@@ -12,7 +12,7 @@ NAMES = sorted(worded._rows(signatures.FUNCTIONS).keys() - FACTORIES - frozenset
 # Where PyTorch has other forms for functions of the same name elsewhere, or where the function is one of Python here.
 LEFT = frozenset("""linear pad gelu leaky_relu elu hardtanh softplus one_hot scaled_dot_product_attention mish silu hardswish hardsigmoid scalar_tensor
     tril_indices triu_indices eye rrelu zeros ones full complex polar adjoint detach alias_copy detach_copy as_strided_copy bartlett_window blackman_window
-    hamming_window hann_window kaiser_window is_conj is_neg is_same_size threshold unflatten is_nonzero is_signed renorm zero_ vander
+    hamming_window hann_window kaiser_window is_same_size threshold unflatten is_nonzero is_signed renorm zero_ vander
     flip tile reshape broadcast_to""".split())
 GOOD = {"Tensor": lambda t: t.ones(2, 2), "Number": lambda t: 1, "int": lambda t: 1, "float": lambda t: 0.5, "bool": lambda t: False, "str": lambda t: "mean",
         "ints": lambda t: [0], "Tensors": lambda t: [t.ones(2, 2)], "dtype": lambda t: t.float32}
