@@ -135,7 +135,7 @@ def renorm(self, p, dim, maxnorm, *, out=None):
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    r = _renorm(self, p, wrap_dim(dim, self.ndim), maxnorm)
+    r = _renorm(self.contiguous(), p, wrap_dim(dim, self.ndim), maxnorm)
     if out is not None and out.dtype is not r.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(out.dtype)} instead")
     return set_out(out, r, (self,))

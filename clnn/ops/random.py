@@ -289,11 +289,11 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
         raise RuntimeError("normal expects standard deviation to be non-complex")
     if not tensors:
         return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
-    std = _not_negative(std) if isinstance(std, Tensor) else std
+    mean, std = [t.contiguous() if isinstance(t, Tensor) else t for t in (mean, _not_negative(std) if isinstance(std, Tensor) else std)]
     noise = _normal(broadcast("normal", *tensors), tensors[0].dtype, tensors[0]._storage.device, generator)
     result = mean + std * noise if noise.dtype.is_complex else _placed(mean, std, noise)
     if result._rg and len(tensors) == 1 and not noise.dtype.is_complex:
-        result._grad_fn.label = f"NormalBackward{1 if tensors[0] is mean else 2}"
+        result._grad_fn.label = f"NormalBackward{1 if isinstance(mean, Tensor) else 2}"
     return result
 
 
@@ -453,7 +453,7 @@ def poisson(input, generator=None):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     drawn = by_rejection("poisson", generator, input._storage.device, rates)
     drawn = np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64) if drawn is None else drawn
-    return _drawn_from(input, from_array(drawn, input._storage.device, input.dtype))
+    return _drawn_from(input.contiguous(), from_array(drawn, input._storage.device, input.dtype))
 
 
 @composite("binomial", method=False)
