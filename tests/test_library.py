@@ -302,8 +302,9 @@ def test_arguments_are_of_the_types_of_the_schema():
         made.impl("h", lambda x, n, s="a", w=1, y=None: x[0].clone() if w else 1, "CPU")
         g, h, x, found = t.ops.typed.g, t.ops.typed.h, t.ones(1), []
         for call in (lambda: g(x, 2), lambda: g(x, 2.5), lambda: g(1, 2), lambda: g(x, "a"), lambda: g(x, 2, 1.0, True), lambda: g(x, 2, x=x), lambda: g(x, t.tensor(2)),
-                     lambda: g(x, 2, "a"), lambda: g(x, None), lambda: h(x, [1]), lambda: h([x], 1), lambda: h((x,), (1,)), lambda: h([x], [1.5]), 
-                     lambda: h([x], [1], w="a"), lambda: h([x], [1], y=1), lambda: h([1], [1]), lambda: h([x], [1], w=1j), lambda: h([x], [1], s=1), lambda: h([x], [1], w=0)):
+                     lambda: g(x, 2, "a"), lambda: g(x, None), lambda: h(x, [1]), lambda: h([x], 1), lambda: h((x,), (1,)), lambda: h([x], [1.5]),
+                     lambda: h([x], [1], w="a"), lambda: h([x], [1], y=1), lambda: h([1], [1]), lambda: h([x], [1], w=1j),
+                     lambda: h([x], [1], s=1), lambda: h([x], [1], w=0)):
             try:
                 found.append(call().tolist())
             except RuntimeError as error:
