@@ -398,8 +398,13 @@ def _halves(x, dim):
 
 
 def _gated(input, dim):
-    a, b = _halves(input, dim)
-    return a * b.sigmoid()
+    a, b = _halves(_wide(input), dim)
+    return (a * b.sigmoid()).to(input.dtype)
+
+
+def _wide(t):
+    """Numbers of 16 bits as PyTorch computes with them: rounded once, at the end."""
+    return t.float() if t.dtype.is_floating_point and t.dtype.itemsize == 2 else t
 
 
 @repeated_rule
@@ -407,7 +412,8 @@ def _glu_grad(g, input, dim):
     from .joining import cat
     a, b = _halves(input, dim)
     s = b.sigmoid()
-    return cat([g * s, g * a * s * (1 - s)], dim)
+    wide = _wide(s)
+    return cat([g * s, ((1 - wide) * wide * _wide(a) * _wide(g)).to(input.dtype)], dim)
 
 
 @kernel("_glu", method=False, decompose=_gated, vjp=dict(input=_glu_grad))
