@@ -17,7 +17,9 @@ from .ops.products import linalg_cross as cross
 from .ops.products import matrix_power, multi_dot
 from .ops.symmetric import ldl_factor, ldl_factor_ex, ldl_solve
 
-det, pinv = _twin_of(det, __name__, "det"), _twin_of(pinv, __name__, "pinv")
+# Others than those of these names at the top level, which have other parameters.
+det, inv, pinv = _twin_of(det, __name__, "det"), _twin_of(inv, __name__, "inv"), _twin_of(pinv, __name__, "pinv")
+householder_product = _twin_of(householder_product, __name__, "householder_product")
 
 
 def vecdot(x, y, *, dim=-1, out=None):

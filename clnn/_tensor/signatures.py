@@ -106,10 +106,10 @@ bucketize: Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=
     | Number self, Tensor boundaries, *, bool out_int32=False, bool right=False
 multinomial: Tensor input, int num_samples, bool replacement=False, *, Generator generator=None, Tensor out=None
 bernoulli: Tensor input, *, Generator generator=None, Tensor out=None | Tensor input, float p, *, Generator generator=None
-rand randn: ints size, *, Generator generator, FACTORY | ints size, *, FACTORY
-randint: int high, ints size, *, Generator generator, FACTORY | int high, ints size, *, FACTORY | int low, int high, ints size, *, Generator generator, FACTORY
+rand randn: ints size, *, Generator? generator, FACTORY | ints size, *, FACTORY
+randint: int high, ints size, *, Generator? generator, FACTORY | int high, ints size, *, FACTORY | int low, int high, ints size, *, Generator? generator, FACTORY
     | int low, int high, ints size, *, FACTORY
-randperm: int n, *, Generator generator, FACTORY | int n, *, FACTORY
+randperm: int n, *, Generator? generator, FACTORY | int n, *, FACTORY
 eye: int n, *, FACTORY | int n, int m, *, FACTORY
 arange: Number end, *, FACTORY | Number start, Number end, *, LIKE | Number start, Number end, Number step=1, *, FACTORY
 linspace: Tensor start, Tensor end, int steps, *, FACTORY | Number start, Tensor end, int steps, *, FACTORY | Tensor start, Number end, int steps, *, FACTORY
@@ -120,12 +120,12 @@ zeros_like ones_like empty_like: Tensor input, *, dtype dtype=None, layout layou
     memory_format=None, Tensor out=None
 full_like: Tensor input, Number fill_value, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None, memory_format
     memory_format=None, Tensor out=None
-rand_like randn_like: Tensor input, *, Generator generator, memory_format memory_format=None, LIKE | Tensor input, *, memory_format memory_format=None, LIKE
-randint_like: Tensor input, int low, int high, *, Generator generator, memory_format memory_format=None, LIKE
+rand_like randn_like: Tensor input, *, Generator? generator, memory_format memory_format=None, LIKE | Tensor input, *, memory_format memory_format=None, LIKE
+randint_like: Tensor input, int low, int high, *, Generator? generator, memory_format memory_format=None, LIKE
     | Tensor input, int low, int high, *, memory_format memory_format=None, LIKE
-    | Tensor input, Tensor high, *, Generator generator, memory_format memory_format=None, LIKE
+    | Tensor input, Tensor high, *, Generator? generator, memory_format memory_format=None, LIKE
     | Tensor input, Tensor high, *, memory_format memory_format=None, LIKE
-    | Tensor input, int high, *, Generator generator, memory_format memory_format=None, LIKE | Tensor input, int high, *, memory_format memory_format=None, LIKE
+    | Tensor input, int high, *, Generator? generator, memory_format memory_format=None, LIKE | Tensor input, int high, *, memory_format memory_format=None, LIKE
 clone: Tensor input, *, memory_format memory_format=None, Tensor out=None
 conv1d: Tensor input, Tensor weight, Tensor bias=None, ints1 stride=1, ints1 padding=0, ints1 dilation=1, int groups=1
     | Tensor input, Tensor weight, Tensor bias=None, ints1 stride=1, str padding="valid", ints1 dilation=1, int groups=1
