@@ -257,6 +257,39 @@ is_same_size: Tensor input, Tensor other
 lu_unpack: Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensors out=None
 nonzero_static: Tensor input, *, int size, int fill_value=-1, Tensor out=None
 poisson: Tensor input, Generator generator=None
+linalg_cholesky: Tensor input, *, bool upper=False, Tensor out=None
+linalg_cholesky_ex: Tensor input, *, bool upper=False, bool check_errors=False, Tensors out=None
+linalg_cond: Tensor input, Number p=None, *, Tensor out=None | Tensor input, str p, *, Tensor out=None
+linalg_cross: Tensor input, Tensor other, *, int dim=-1, Tensor out=None
+linalg_eig: Tensor input, *, Tensors out=None
+linalg_eigh: Tensor input, str UPLO="L", *, Tensors out=None
+linalg_eigvals: Tensor input, *, Tensor out=None
+linalg_eigvalsh: Tensor input, str UPLO="L", *, Tensor out=None
+linalg_inv_ex: Tensor A, *, bool check_errors=False, Tensors out=None
+linalg_ldl_factor: Tensor input, *, bool hermitian=False, Tensors out=None
+linalg_ldl_factor_ex: Tensor input, *, bool hermitian=False, bool check_errors=False, Tensors out=None
+linalg_ldl_solve: Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False, Tensor out=None
+linalg_lstsq: Tensor input, Tensor b, float rcond=None, *, str driver=None, Tensors out=None
+linalg_lu linalg_lu_factor: Tensor A, *, bool pivot=True, Tensors out=None
+linalg_lu_factor_ex: Tensor A, *, bool pivot=True, bool check_errors=False, Tensors out=None
+linalg_lu_solve: Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor out=None
+linalg_matrix_rank: Tensor input, *, Tensor atol=None, Tensor rtol=None, bool hermitian=False, Tensor out=None
+    | Tensor input, *, float atol=None, float rtol=None, bool hermitian=False, Tensor out=None
+    | Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None | Tensor input, float tol, bool hermitian=False, *, Tensor out=None
+linalg_multi_dot: Tensors tensors, *, Tensor out=None
+linalg_norm: Tensor input, Number ord=None, ints1 dim=None, bool keepdim=False, *, dtype dtype=None, Tensor out=None
+    | Tensor input, str ord, ints1 dim=None, bool keepdim=False, *, dtype dtype=None, Tensor out=None
+linalg_vector_norm: Tensor input, Number ord=2, ints1 dim=None, bool keepdim=False, *, dtype dtype=None, Tensor out=None
+linalg_qr: Tensor A, str mode="reduced", *, Tensors out=None
+linalg_slogdet: Tensor A, *, Tensors out=None
+linalg_solve: Tensor A, Tensor B, *, bool left=True, Tensor out=None
+linalg_solve_ex: Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensors out=None
+linalg_solve_triangular: Tensor input, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor out=None
+linalg_svd: Tensor A, bool full_matrices=True, *, str driver=None, Tensors out=None
+linalg_svdvals: Tensor A, *, str driver=None, Tensor out=None
+linalg_tensorinv: Tensor input, int ind=2, *, Tensor out=None
+linalg_tensorsolve: Tensor input, Tensor other, ints dims=None, *, Tensor out=None
+linalg_vander: Tensor x, *, int N=None
 binomial: Tensor count, Tensor prob, Generator generator=None
 celu: Tensor input, Number alpha=1.
 rrelu: Tensor input, Number lower=0.125, Number upper=0.3333333333333333, bool training=False, Generator generator=None
@@ -318,7 +351,7 @@ to_dense: dtype dtype=None, *, bool masked_grad=None
 
 # What the words for many parameters stand for.
 SHORT = {"FACTORY": "Tensor out=None, LIKE",
-         "LIKE": "dtype dtype=None, layout layout=None, device device=None, bool pin_memory=False, bool requires_grad=False"}
+         "LIKE": "dtype dtype=None, layout layout=None, device device=None, bool? pin_memory=False, bool? requires_grad=False"}
 # Functions of ``nn.functional`` written in Python there, which hand all on by position.
 BY_POSITION = frozenset("layer_norm leaky_relu elu hardtanh max_pool2d pad".split())
 # Which take ``inplace`` there, too.
