@@ -79,6 +79,8 @@ OTHERS = {
     "two results into one": lambda t: t.max(t.ones(2), 0, out=(t.ones(2), "b")),
     "two results into a word": lambda t: t.topk(t.ones(2), 1, out=(t.ones(2), "b")),
     "no method": lambda t: t.Tensor.abs_(2), "no flag": lambda t: t.zeros(2, pin_memory="a"),
+    "a mode that is no word": lambda t: t.linalg.qr(t.eye(2), 1), "a length that is no number": lambda t: t.fft.fft(t.ones(2), "a"),
+    "a flag of pooling": lambda t: t.nn.functional.avg_pool2d(t.ones(1, 2, 2), 2, ceil_mode=1),
     "like another": lambda t: t.ones_like(t.ones(2), pin_memory="a"), "no end": lambda t: t.ones(2).random_("a"), "relu with a flag": lambda t: t.relu(t.ones(2), True)}
 
 
@@ -97,5 +99,8 @@ def test_what_is_given_by_other_names_and_numbers():
                  lambda t: t.nn.functional.avg_pool2d(t.ones(1, 4, 4), 2, stride=np.int64(2)), lambda t: t.div(np.float32(3), 2),
                  lambda t: t.add(t.ones(2), 3, t.ones(2)),
                  lambda t: t.ones(2, 2).addmm(2, 3, t.ones(2, 2), t.ones(2, 2)), lambda t: t.amax(t.ones(2, 3), None), lambda t: t.ones(3).random_(0, None) * 0,
-                 lambda t: t.ones(2, 3).sum(t.tensor(0)), lambda t: t.linalg.pinv(t.eye(2), rtol=0.1)):
+                 lambda t: t.ones(2, 3).sum(t.tensor(0)), lambda t: t.linalg.pinv(t.eye(2), rtol=0.1), lambda t: t.linalg.inv(A=t.eye(2)),
+                 lambda t: t.rand(2, generator=None) * 0, lambda t: t.randperm(1, generator=None), lambda t: t.zeros(2, requires_grad=None, pin_memory=None),
+                 lambda t: t.fft.fft(t.ones(2, 3), axis=0).abs(), lambda t: t.fft.fft2(t.ones(2, 3), s=np.int64(2), dim=-1).abs(),
+                 lambda t: t.linalg.householder_product(t.eye(2), tau=t.ones(2))):
         assert call(clnn).tolist() == call(torch).tolist()

@@ -293,6 +293,10 @@ linalg_vander: Tensor x, *, int N=None
 fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft: Tensor input, int n=None, int dim=-1, str norm=None, *, Tensor out=None
 fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2: Tensor input, ints1 s=None, ints1 dim=[-2, -1], str norm=None, *, Tensor out=None
 fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn: Tensor input, ints1 s=None, ints1 dim=None, str norm=None, *, Tensor out=None
+avg_pool2d: Tensor input, ints2 kernel_size, ints2 stride=[], ints2 padding=0, bool ceil_mode=False, bool count_include_pad=True, int divisor_override=None, *, Tensor
+    out=None
+avg_pool3d: Tensor input, ints3 kernel_size, ints3 stride=[], ints3 padding=0, bool ceil_mode=False, bool count_include_pad=True, int divisor_override=None, *, Tensor
+    out=None
 binomial: Tensor count, Tensor prob, Generator generator=None
 celu: Tensor input, Number alpha=1.
 rrelu: Tensor input, Number lower=0.125, Number upper=0.3333333333333333, bool training=False, Generator generator=None
