@@ -104,3 +104,14 @@ def test_what_is_given_by_other_names_and_numbers():
                  lambda t: t.fft.fft(t.ones(2, 3), axis=0).abs(), lambda t: t.fft.fft2(t.ones(2, 3), s=np.int64(2), dim=-1).abs(),
                  lambda t: t.linalg.householder_product(t.eye(2), tau=t.ones(2))):
         assert call(clnn).tolist() == call(torch).tolist()
+
+
+def test_classes_that_take_functions_over_are_asked_where_a_number_belongs():
+    def answers(t):
+        class Number:
+            @classmethod
+            def __torch_function__(cls, fn, types, args=(), kwargs=None):
+                return "asked"
+        n = Number()
+        return [t.softmax(t.ones(2, 3), n), t.flip(t.ones(2), (n,)), t.add(t.ones(2), 1, alpha=n), t.sum(t.ones(2), dim=n)]
+    assert answers(clnn) == answers(torch)

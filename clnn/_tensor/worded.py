@@ -14,13 +14,14 @@ from ..core.config import config
 from ..core.dtype import dtype
 from . import signatures
 from .device import device
-from .override import codes, twin_codes
+from .override import codes, overloaded, twin_codes
 from .tensor import Tensor
 
 _SPOKEN = dict(ints="tuple of ints", floats="tuple of floats", Tensors="tuple of Tensors")
 _OWN = ("dtype", "device", "layout", "memory_format", "Generator")
 _HERE = __file__.rpartition("_tensor")[0]
 _LISTS = frozenset((list, tuple))
+_MOST = 4096            # combinations of classes that are remembered per function
 local = threading.local()
 local.by_value = False
 absent = type("absent", (), {})()           # stands for an argument that was not given
@@ -369,8 +370,10 @@ class Looked:
         called, method = _called(self.name, self.method)
         said_so = words(called, method, args[1:] if method else args, kwargs)
         if said_so is None or any([words(name, method, args[1:] if method else args, kwargs) is None for name in self.aliases]):
-            if not local.by_value:                                  # the next tensor that stands for a number may have dimensions
+            if not local.by_value and len(self.fit) < _MOST:        # the next tensor that stands for a number may have dimensions
                 self.fit.add(kinds)
+            return
+        if overloaded((*args, *kwargs.values())):                   # who takes functions over is asked where the call fails
             return
         self.other.add(kinds)
         if _by_program(self.outer) and self.name not in signatures.WITH_INPLACE and not is_functional():
