@@ -4,10 +4,7 @@ The module ``library`` registers them. The namespace ``aten`` holds clnn's own o
 """
 from __future__ import annotations
 
-import ast
-import re
-from collections import namedtuple
-
+from ._schemas import FunctionSchema
 from ._tensor import foreign, override, wrapped
 from ._tensor.grad_mode import no_grad, state
 from ._tensor.inplace import set_out
@@ -18,74 +15,8 @@ from ._vmap.forms import has_batched, sample_by_sample
 from .autograd.function import Function
 from .utils._pytree import tree_leaves
 
-Argument = namedtuple("Argument", "name type default_value kwarg_only mutated")
-MISSING = object()
 _table: dict = {}               # "namespace::operator" -> OpOverload
 watchers: list = []             # called with (operator, args, kwargs, result) after each kernel
-
-
-class FunctionSchema:
-    """Name, arguments and results of an operator, read from PyTorch's notation: ``crop(Tensor pic, SymInt[] box, *, float scale=1.) -> Tensor``."""
-
-    def __init__(self, text):
-        head, _, returns = text.rpartition("->")
-        name, opened, inner = head.partition("(")
-        if not opened or ")" not in inner:
-            raise RuntimeError(f"a schema looks like 'name(Tensor x, int n) -> Tensor', got {text!r}")
-        self.name, self.text = name.strip(), re.sub(r"(=-?\d+\.)0(?=[,)\s])", r"\1", text.strip())    # PyTorch writes 2.0 as "2."
-        self.returns = [r for r in _split(returns.strip().removeprefix("(").removesuffix(")") if returns.strip().startswith("(") else returns)]
-        self.arguments, by_name = [], False
-        for part in _split(inner[:inner.rindex(")")]):
-            if part == "*":
-                by_name = True
-                continue
-            part, _, default = part.partition("=")
-            kind, _, arg = part.strip().rpartition(" ")
-            self.arguments.append(Argument(arg, kind, _literal(default.strip()) if default else MISSING, by_name, "!" in kind))
-
-    @property
-    def is_mutable(self):
-        return any(a.mutated for a in self.arguments)
-
-    def bind(self, args, kwargs):
-        """(positional values, values by name), with the defaults filled in. Raises RuntimeError when the call does not fit."""
-        places = [a for a in self.arguments if not a.kwarg_only]
-        given, most = len(args) + len(kwargs), len(self.arguments)
-        if len(args) > len(places) or given > most:
-            raise RuntimeError(f"{self.name}() expected at most {most} argument(s) but received {given} argument(s). Declaration: {self}")
-        kwargs, out, named = dict(kwargs), list(args), {}
-        for a in self.arguments[len(args):] if len(args) < len(places) else [a for a in self.arguments if a.kwarg_only]:
-            value = kwargs.pop(a.name, a.default_value)
-            if value is MISSING:
-                raise RuntimeError(f"{self.name}() is missing value for argument '{a.name}'. Declaration: {self}")
-            if a.kwarg_only:
-                named[a.name] = value
-            else:
-                out.append(value)
-        if kwargs:
-            raise RuntimeError(f"Unknown keyword argument '{next(iter(kwargs))}' for operator '{self.name}'. Schema: {self}")
-        return tuple(out), named
-
-    def __repr__(self):
-        return self.text
-
-
-def _split(text):
-    """Parts between commas that stand in no brackets."""
-    parts, depth, start = [], 0, 0
-    for i, c in enumerate(text):
-        depth += (c in "([") - (c in ")]")
-        if c == "," and not depth:
-            parts.append(text[start:i].strip())
-            start = i + 1
-    return [p for p in [*parts, text[start:].strip()] if p]
-
-
-def _literal(text):
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 def device_kind(name):
@@ -202,6 +133,7 @@ class OpOverload:
                 raise NotImplementedError(f"There was no fake impl registered for {self}: use register_fake to say what its results look like.")
             raise NotImplementedError(f"Could not run '{self._qualname}' with arguments from the '{what}' backend: no kernel is registered for it.")
         result = kernel(*args, **kwargs)
+        self._schema.check_result(result)
         if self.strict and not self._schema.is_mutable:
             self._refuse_aliases(tensors, result)
         for seen in watchers:

@@ -51,12 +51,17 @@ def is_same_size(input, other):
     return input.shape == other.shape
 
 
-def is_conj(input):
-    """Always False: conjugates are computed at once."""
-    return False
+def _question(name):
+    def ask(input):
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        return getattr(input, name)()
+    ask.__name__ = ask.__qualname__ = name
+    ask.__doc__ = f"What :meth:`Tensor.{name}` says of ``input``."
+    return ask
 
 
-is_neg = is_distributed = is_conj
+is_conj, is_neg, is_distributed = map(_question, ("is_conj", "is_neg", "is_distributed"))
 
 
 def is_storage(obj):

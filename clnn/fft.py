@@ -5,16 +5,19 @@ by N, ``"forward"`` the forward one by N, ``"ortho"`` both by the square root of
 """
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 
+from ._tensor.declare import common_names
 from ._tensor.device import resolve
 from ._tensor.grad_mode import state
 from ._tensor.inplace import set_out
 from ._tensor.inplace import type_name as _type_name
 from ._tensor.interop import from_array
 from ._tensor.tensor import Tensor
+from ._tensor.worded import looked
 from .core import dtype as dt
 from .core.shape import whole, wrap_dim
 from .ops.creation import _done, _float_default
@@ -73,14 +76,14 @@ def _dims(x, s, dim, last=None):
     """(dimensions, lengths) of a transform of several: ``s`` of None keeps, -1 too; without ``dim`` the last len(s) or all. ``last`` is the default length of
     the last dimension where it is not that of the input."""
     rank = len(x.shape)
-    if s is not None and isinstance(s, int):
-        s = (s,)
+    if s is not None and hasattr(s, "__index__"):
+        s = (int(s),)
     if dim is None:
         dims = list(range(rank)) if s is None else list(range(rank - len(s), rank))
         if s is not None and len(s) > rank:
             raise RuntimeError(f"Got shape with {len(s)} values but input tensor only has {rank} dimensions.")
     else:
-        dims = [wrap_dim(d, rank) for d in ((dim,) if isinstance(dim, int) else dim)]
+        dims = [wrap_dim(d, rank) for d in ((dim,) if hasattr(dim, "__index__") else dim)]
         if dims and not rank:
             raise IndexError(f"Dimension specified as {dim if isinstance(dim, int) else dim[0]} but tensor has no dimensions")
     if len(set(dims)) < len(dims):
@@ -159,6 +162,9 @@ _MANY = dict(size="s: the lengths, to which the input is cut or filled up with z
              dim="dim: the dimensions that are transformed{all}.")
 
 
+_PARAMETERS = ("input", "dim", "n", "s", "norm", "out")
+
+
 def _make(name, work, back, kind, text, takes, example, n="that of the input"):
     def one(input, n=None, dim=-1, norm=None, *, out=None):
         if n is not None:
@@ -170,7 +176,12 @@ def _make(name, work, back, kind, text, takes, example, n="that of the input"):
 
     def many(input, s=None, dim=None, norm=None, *, out=None):
         return set_out(out, work(input, s, dim, norm, back, name))
-    fn = {"": one, "2": two, "n": many}[kind]
+    body, look = {"": one, "2": two, "n": many}[kind], looked("fft_" + name, outer=True)
+
+    @functools.wraps(body)
+    def fn(*args, **kwargs):
+        look(args, kwargs)
+        return body(*args, **(common_names(kwargs, _PARAMETERS) or kwargs))
     shared = _ONE if kind == "" else _MANY
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = text + _SHARED.format(takes=takes, example=example, size=shared["size"].format(n=n),
@@ -246,7 +257,7 @@ def rfftfreq(n, d=1.0, *, out=None, dtype=None, layout=None, device=None, requir
 
 
 def _shift(input, dim, by):
-    dims = range(len(input.shape)) if dim is None else [wrap_dim(d, len(input.shape)) for d in ((dim,) if isinstance(dim, int) else dim)]
+    dims = range(len(input.shape)) if dim is None else [wrap_dim(d, len(input.shape)) for d in ((dim,) if hasattr(dim, "__index__") else dim)]
     return roll(input, [by(input.shape[d]) for d in dims], list(dims)) if input.shape else input
 
 

@@ -52,6 +52,8 @@ def _type_name(hint):
 
 
 def _result_name(hint, name):
+    if hint is inspect.Signature.empty:
+        raise ValueError("infer_schema(func): No return type annotation was provided. Please add one.")
     if hint is None or hint is type(None):
         return "()"
     if typing.get_origin(hint) is tuple:
@@ -386,6 +388,9 @@ class Library:
     def define(self, schema, alias_analysis="", *, tags=()):
         """Declare ``name(arguments) -> results``; returns the name."""
         parsed = FunctionSchema(schema)
+        if "::" in parsed.name:
+            raise RuntimeError(f"Explicitly provided namespace ({parsed.name.partition('::')[0]}) in schema string does not match namespace of enclosing "
+                               f"TORCH_LIBRARY block ({self.ns}).")
         op = enter(OpOverload(self.ns, FunctionSchema(f"{self.ns}::{schema.strip()}")))
         self._made.append(op._qualname)
         return parsed.name

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from ._tensor.inplace import set_out as _set_out
 from ._tensor.inplace import type_name as _type_name
+from ._tensor.override import twin_of as _twin_of
 from ._tensor.tensor import Tensor as _Tensor
 from .core.errors import LinAlgError
 from .core.public import name_functions as _name_functions
@@ -15,6 +16,10 @@ from .ops.norms import vector_norm
 from .ops.products import linalg_cross as cross
 from .ops.products import matrix_power, multi_dot
 from .ops.symmetric import ldl_factor, ldl_factor_ex, ldl_solve
+
+# Others than those of these names at the top level, which have other parameters.
+det, inv, pinv = _twin_of(det, __name__, "det"), _twin_of(inv, __name__, "inv"), _twin_of(pinv, __name__, "pinv")
+householder_product = _twin_of(householder_product, __name__, "householder_product")
 
 
 def vecdot(x, y, *, dim=-1, out=None):

@@ -237,3 +237,15 @@ def test_hooks_that_pack_record_nothing():
     modes, after, grad = hooks_that_pack_record_nothing(clnn)
     assert modes == [False] * 4 and after
     assert_same(hooks_that_pack_record_nothing)
+
+
+@pytest.mark.parametrize("call", ["F.elu_(x * 1)", "F.leaky_relu_(x * 1)", "F.celu_(x * 1)", "F.threshold_(x * 1, 0, 0)", "F.silu(x * 1, inplace=True)",
+                                  "F.hardtanh_(x * 1)", "2 % x", "F.linear(x, w)", "F.linear(x, w, w[:, 0])", "x.tril()", "x.masked_fill(x > 0, 1)"])
+def test_names_of_what_a_result_follows_from(call):
+    torch = pytest.importorskip("torch")
+
+    def names(t):
+        values = dict(F=t.nn.functional, x=t.ones(2, 3, requires_grad=True), w=t.ones(4, 3, requires_grad=True))
+        node = eval(call, values).grad_fn
+        return node.name(), [n and (n.name(), [m and m.name() for m, _ in n.next_functions]) for n, _ in node.next_functions]
+    assert names(clnn) == names(torch)

@@ -1,4 +1,5 @@
 """Complex numbers beyond what the derived checks of ``test_ops.py`` prove: views and writes through them, programs, optimizers, files, refusals."""
+import cmath
 import copy
 import io
 import pickle
@@ -166,6 +167,30 @@ def test_optimizers(name, options):
             optimizer.step()
         ends.append(p.detach().numpy())
     np.testing.assert_allclose(*ends, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sqrt", "sin", "cosh", "tanh", "atan", "asinh"])
+def test_parts_without_bounds(name):
+    torch = pytest.importorskip("torch")
+    inf, nan = float("inf"), float("nan")
+    values = [complex(*z) for z in ((inf, 1), (-inf, 1), (0, inf), (0, -inf), (nan, 0), (1, inf), (inf, 0), (0, 1e30 if name != "sin" else 1))]
+    want = [getattr(torch.tensor(z, dtype=torch.complex64), name)().item() for z in values]             # one by one: vectors of PyTorch differ from these
+    got = getattr(clnn.tensor(values, dtype=clnn.complex64), name)().tolist()
+    for z, a, b in zip(values, got, want):
+        if not (cmath.isnan(z) and name in ("atan", "asinh")):
+            np.testing.assert_allclose([a.real, a.imag], [b.real, b.imag], rtol=1e-5, atol=1e-20, err_msg=str(z))
+
+
+def test_what_counts_as_a_conjugate():
+    torch = pytest.importorskip("torch")
+
+    def marks(t):
+        x = t.tensor([[1 + 2j, 3j]])
+        y = x.conj()
+        made = [y, y[0], y.t(), y.detach(), y.contiguous(), y.conj(), y.clone(), y * 1, y.resolve_conj(), x.mH,
+                x.adjoint(), x, t.ones(2).conj(), x.conj_physical(), y.imag, y.real]
+        return [(r.is_conj(), r.is_neg()) for r in made] + [t.is_conj(y), t.is_neg(y.imag), y.imag.resolve_neg().is_neg(), t.view_as_real(y.resolve_conj()).tolist()]
+    assert marks(clnn) == marks(torch)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------------------------

@@ -573,3 +573,12 @@ def test_truth_values_are_no_dimensions_that_were_met():
     for wrong in (lambda: x.flip(True), lambda: x.flip((False, 1)), lambda: x.flip(1.0)):
         with pytest.raises(TypeError):
             wrong()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_the_least_number_by_minus_one(dtype):
+    """Processors stop a program that divides these; PyTorch's quotient wraps around (and its own int32 // in C++ is such a program: no comparison)."""
+    least = -2 ** (8 * getattr(clnn, dtype).itemsize - 1)
+    x, y = clnn.tensor([least, least, 7], dtype=getattr(clnn, dtype)), clnn.tensor([-1, 3, -1], dtype=getattr(clnn, dtype))
+    assert (x // y).tolist() == [least, least // 3, -7] and (x % y).tolist() == [0, least % 3, 0] and x.fmod(y).tolist() == [0, -(-least % 3), 0]
+    assert clnn.div(x, y, rounding_mode="trunc").tolist() == [least, -(-least // 3), -7]

@@ -240,3 +240,16 @@ def test_results_lie_in_rows_where_pytorchs_do(name):
         r = calls.get(name, lambda t, x: getattr(t, name)(x))(t, x)
         found.append((r.is_contiguous(), r.view(-1).shape[0]))
     assert found[0] == found[1]
+
+
+def test_one_channel_for_all_is_row_major():
+    """An image of one channel that is expanded has no order of its own: results can be viewed as lines."""
+    torch = pytest.importorskip("torch")
+
+    def strides(t):
+        F, x = t.nn.functional, t.arange(40.0).view(2, 1, 4, 5).expand(2, 3, 4, 5)
+        lying = t.arange(120.0).view(2, 3, 4, 5).permute(0, 2, 3, 1)
+        return [r.stride() for r in (F.conv2d(x, t.ones(2, 3, 2, 2)), F.max_pool2d(x, 2), F.pad(x, (1, 1)), t.cat([x, x], 1),
+                                     F.one_hot(lying.long(), 120), lying.renorm(2, 0, 1),
+                                     t.normal(lying, 1.0), t.poisson(lying))]
+    assert strides(clnn) == strides(torch)

@@ -485,3 +485,29 @@ def test_modules_of_a_local_tracer_are_pickled():
     assert again.code == traced.code and again.graph._tracer_cls is fx.Tracer
     x = clnn.ones(3, 2)
     assert clnn.equal(again(x), net(x))
+
+
+def test_arguments_by_the_names_that_functions_declare():
+    torch = pytest.importorskip("torch")
+
+    def pairs(t):
+        F, found = t.nn.functional, []
+
+        class Net(t.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear = t.nn.Linear(2, 2)
+
+            def forward(self, x):
+                return F.relu(self.linear(x)).view(-1)
+        traced = t.fx.symbolic_trace(Net())
+        for only in (False, True):
+            for target, args in ((t.relu, (1,)), (F.relu, (1,)), (F.linear, (1, 2)), (t.cat, ([1],)), (t.softmax, (1, 2)), (F.max_pool2d, (1, 2)), (len, (1,)),
+                                 (t.mm, (1,))):
+                try:
+                    found.append(t.fx.operator_schemas.normalize_function(target, args, normalize_to_only_use_kwargs=only))
+                except (RuntimeError, TypeError):
+                    found.append(None)
+            found += [(n.name, str(n.normalized_arguments(traced, normalize_to_only_use_kwargs=only))) for n in traced.graph.nodes]
+        return found
+    assert pairs(clnn) == pairs(torch)

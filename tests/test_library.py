@@ -271,3 +271,43 @@ def test_documentation():
     assert not failed and tried >= 5
     from clnn.autograd import forward_ad
     assert not doctest.testmod(forward_ad, extraglobs={"clnn": clnn}).failed
+
+
+SCHEMAS = ["f(Tensor x) -> Tensor", "f(x: Tensor) -> Tensor", "f(Foo x) -> Tensor", "f(Tensor x, int) -> Tensor", "f(Tensor x, int y=) -> Tensor", "f(Tensor x) -> Foo",
+           "(Tensor x) -> Tensor", "other::f(Tensor x) -> Tensor", "f(Tensor x, int y=1, Tensor z) -> Tensor", "f(Tensor x,) -> Tensor", "f(Tensor 1x) -> Tensor", "f",
+           "f(Tensor x=1) -> Tensor", "f(float x=inf) -> Tensor", "f(Tensor(a -> *) x) -> Tensor(a)[]", "f(List[int] x) -> Tensor", "f(Dict(str, Tensor) x) -> Tensor?",
+           "f(Tensor[] x, int[2] y=1, float? z=None, str s='a', *, bool b=True, Scalar w=1.0, ScalarType? d=None) -> (Tensor y, int[] n)", "f(Tensor x)"]
+
+
+@pytest.mark.parametrize("at", range(len(SCHEMAS)))
+def test_texts_that_are_no_schemas(at):
+    def defined(torch, theirs):
+        try:
+            theirs.Library(f"texts{at}", "DEF").define(SCHEMAS[at])
+        except RuntimeError:
+            return "refused"
+        return "taken"
+    torch = pytest.importorskip("torch")
+    assert defined(clnn, library) == defined(torch, torch.library)
+
+
+def test_arguments_are_of_the_types_of_the_schema():
+    torch = pytest.importorskip("torch")
+
+    def outcomes(t, lib):
+        made = lib.Library("typed", "DEF")
+        made.define("g(Tensor x, int n, float z=1.0, *, bool b=False) -> Tensor")
+        made.define("h(Tensor[] x, int[] n, str s='a', Scalar w=1, Tensor? y=None) -> Tensor")
+        made.impl("g", lambda x, n, z=1.0, *, b=False: x * n, "CPU")
+        made.impl("h", lambda x, n, s="a", w=1, y=None: x[0].clone() if w else 1, "CPU")
+        g, h, x, found = t.ops.typed.g, t.ops.typed.h, t.ones(1), []
+        for call in (lambda: g(x, 2), lambda: g(x, 2.5), lambda: g(1, 2), lambda: g(x, "a"), lambda: g(x, 2, 1.0, True), lambda: g(x, 2, x=x), lambda: g(x, t.tensor(2)),
+                     lambda: g(x, 2, "a"), lambda: g(x, None), lambda: h(x, [1]), lambda: h([x], 1), lambda: h((x,), (1,)), lambda: h([x], [1.5]),
+                     lambda: h([x], [1], w="a"), lambda: h([x], [1], y=1), lambda: h([1], [1]), lambda: h([x], [1], w=1j),
+                     lambda: h([x], [1], s=1), lambda: h([x], [1], w=0)):
+            try:
+                found.append(call().tolist())
+            except RuntimeError as error:
+                found.append(str(error).partition("\n")[0].partition(" Declaration")[0].strip())
+        return found
+    assert outcomes(clnn, library) == outcomes(torch, torch.library)

@@ -57,3 +57,12 @@ def test_weights_of_16_bits_round_where_pytorch_rounds(name, options):
             schedule.step()
         results.append(p.detach().float().tolist())
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_gated_linear_units_round_where_pytorch_does(dtype):
+    def of_glu(m):
+        x, = of(m, dtype, A.reshape(8, 32))
+        y = m.nn.functional.glu(x.requires_grad_())
+        return y.tolist(), m.autograd.grad(y, x, y.detach() * 0.7)[0].tolist()
+    assert of_glu(clnn) == of_glu(torch)

@@ -255,7 +255,7 @@ def test_a_program_sees_every_operator(counted):
     while node is not None:
         names.append(node.name())
         node = next((f for f, _ in node.next_functions if f is not None and "Accumulate" not in f.name()), None)
-    assert names == ["AddmmBackward0", "NativeLayerNormBackward0", "ReluBackward0", "AddmmBackward0"]
+    assert names == ["AddmmBackward0", "NativeLayerNormBackward0", "ReluBackward0", "AddmmBackward0", "TBackward0"]
 
 
 def test_hooks_on_what_a_program_found(counted):

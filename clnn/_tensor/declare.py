@@ -23,17 +23,18 @@ from .elementwise import binary, nary, overwritten, refilled, taken_over, unary,
 from .explain import described
 from .foreign import NoStrides
 from .grad_mode import state
-from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_leaf, refuse_overlap, set_out, within
+from .inplace import applied, apply_inplace, mark, overwriting, own_results, refuse_dtype, refuse_leaf, refuse_overlap, set_out, within
 from .override import answers, late, method_of
 from .refusals import BROADCAST, EXACT, MOVED, declared, guarded, in_old_order, of_tensors, castable, same_dtype, takes_out, widened
 from .repeat import Missed, repeated, repeated_composite
 from .rules import Rule, parameter_names
 from .seen import note, recalled
 from .shown import labelled
+from .signatures import ASKED
 from .splice import spliced
 from .tensor import Tensor, make_view
 from .thin import Thin
-from .worded import FAILED, misfit, refuse
+from .worded import FAILED, is_functional, looked, misfit, refuse
 
 
 class Entry(Op):
@@ -121,6 +122,8 @@ def _inplace_form(op, fn, name, swift):
             if state.watched and since is not None:
                 with overwriting(self):
                     return apply_inplace(self, fn(self, *args, **kwargs), name, since)
+            if kwargs and kwargs.get("dtype", self.dtype) is not self.dtype:
+                refuse_dtype(self, kwargs["dtype"])
             box = [applied(self, fn(self, *args, **kwargs))]
             return self if box[0] is None else apply_inplace(self, box.pop(), name, since)
         except (AttributeError, TypeError):
@@ -224,7 +227,7 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
     """``body``, taking ``out=`` as every operator does, and other names of its arguments."""
     exact, real_only, again, by_name = op.name in EXACT, not op.complex, getattr(body, "again", None), getattr(body, "by_name", None)
     own_out = "out" in params and not exact
-    listed = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS)
+    listed, look = bool(inspect.unwrap(body).__code__.co_flags & inspect.CO_VARARGS), looked(op.name, body, aliases=op.aliases)
 
     @answers
     def call(*args, **kwargs):
@@ -252,6 +255,8 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
                 got = foreign.early(op.name, args, kwargs)
                 if got is not NotImplemented:
                     return got
+            if look is not None:
+                look(args, kwargs)
             if real_only and dt.complex_in_use:
                 _refuse_complex(op, (*args, *[v for k, v in kwargs.items() if k != "out"]))
             if thin is not None and missed is not None:
@@ -302,7 +307,7 @@ def _with_common_names(op, body, params, old=(), thin=None, seen=None):
                 refuse_overlap(target, args, True)
         if op.name in BROADCAST:
             within(target, r, args)
-        return set_out(target, r, args)
+        return set_out(target, r, args, name=op.name)
     call = functools.wraps(body)(call)
     call.thin = thin
     entry = {} if getattr(body, "rest", None) is None else {"known": body.known, "rest": body.rest}
@@ -327,6 +332,11 @@ def with_list(args, kwargs):
 
 def unlike(op, params, args, kwargs, exc):
     """Raise TypeError in PyTorch's words when the call that failed with ``exc`` is not what the operator takes."""
+    attribute = ASKED.get(op.name)
+    if attribute and (not attribute.endswith("softmax") or is_functional()):
+        for name, value in (*zip(params, args), *kwargs.items()):
+            if name in _OPERANDS and not isinstance(value, Tensor) and not hasattr(value, attribute):
+                raise AttributeError(f"'{type(value).__name__}' object has no attribute '{attribute}'") from None
     refuse(op.name, args, common_names(kwargs, params) or kwargs)
     if isinstance(exc, AttributeError):
         no_tensor(op.name, params, args, kwargs, exc)
@@ -352,6 +362,7 @@ def kind_name(value):
     return f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
 
 
+_OPERANDS = frozenset("input target input1 input2 a b".split())
 _NO_TENSORS = int, float, complex, str, list, tuple, dict, type(None)
 
 
@@ -412,7 +423,7 @@ def kernel(name=None, *, vjp=None, together=None, outputs=("out",), public=None,
 def _kernel_call(op, body, params, bind, variadic):
     """The function of the operator: ``body`` with the arguments of a call, without recording, and the call on the tape."""
     single, real_only, total = op.public == 1, not op.complex, len(params)
-    again = getattr(body, "again", None)
+    again, look = getattr(body, "again", None), looked(op.name, aliases=op.aliases)
 
     @answers
     def call(*args, **kwargs):
@@ -431,6 +442,8 @@ def _kernel_call(op, body, params, bind, variadic):
             got = foreign.early(op.name, args, kwargs)
             if got is not NotImplemented:
                 return got
+        if look is not None:
+            look(args, kwargs)
         target = kwargs.pop("out", None) if kwargs else None
         try:
             values = bind(args, kwargs)
@@ -470,7 +483,7 @@ def _kernel_call(op, body, params, bind, variadic):
             takes_out(op, args, kwargs)
         if target is not None and op.name in EXACT:
             same_dtype(op, target, r)
-        return r if target is None else set_out(target, r, values)
+        return r if target is None else set_out(target, r, values, name=op.name)
     call = functools.update_wrapper(call, body, updated=())
     return call if again is None else native.front(call, again=again, op=op, operands=total, shown=op.public, listed=variadic)
 
@@ -497,7 +510,7 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
     def decorate(body):
         params, bind = _binder(body)
         op = _entry(name or body.__name__, "view", body, params, vjp=vjp, aliases=tuple(aliases), doc=body.__doc__ or "", **{"complex": True, **fields})
-        known = {} if steady else None
+        known, look = {} if steady else None, looked(op.name, aliases=op.aliases)
 
         @answers
         def call(*args, **kwargs):
@@ -511,6 +524,8 @@ def view(name=None, *, vjp=None, aliases=(), method=True, inplace=False, steady=
                     got = foreign.early(op.name, args, kwargs)
                     if got is not NotImplemented:
                         return got
+                if look is not None:
+                    look(args, kwargs)
                 values = bind(args, kwargs)
                 base, got = values[0], body(*values)
                 if got.__class__ is not tuple:

@@ -14,7 +14,7 @@ from .override import answers, late
 from .refusals import EXACT, TENSORS, in_words, same_dtype, takes_out
 from .tensor import Tensor
 from ..graph import fuse
-from .worded import absent, refuse
+from .worded import absent, looked, refuse
 
 
 def taken_over(fn, args, kwargs=None):
@@ -118,7 +118,7 @@ native.know(dt.dtype)
 
 def unary(op):
     known = {}
-    expr, swift = op.expr, swift_unary(op, known)
+    expr, swift, look = op.expr, swift_unary(op, known), looked(op.name)
     dt.default_listeners.append(known.clear)
 
     @answers
@@ -127,6 +127,8 @@ def unary(op):
             r = swift(input)
             if r is not None:
                 return r
+        elif look is not None:
+            look((input,), {"out": out})
         try:
             got = known.get((input.dtype, not input.shape))
         except AttributeError:
@@ -189,6 +191,7 @@ def _from_number(x):
 
 
 _NUMBER_TYPES = frozenset((int, float, bool, complex))
+_NUMBERS = (int, float, complex, np.number)
 _OF_NUMBERS = frozenset(("_add", "_sub", "mul", "true_divide", "floor_divide", "_floor_divide", "_trunc_divide"))    # PyTorch takes two numbers here
 
 
@@ -226,7 +229,7 @@ def binary(op):
             r = late(op.fn, (a, b), {"out": out} if out is not None else None)
             if r is not NotImplemented:
                 return r
-            if op.name in _OF_NUMBERS and a.__class__ in _NUMBER_TYPES and b.__class__ in _NUMBER_TYPES:
+            if op.name in _OF_NUMBERS and isinstance(a, _NUMBERS) and isinstance(b, _NUMBERS):
                 return call(_from_number(a), b, out)
             raise (exc if exc.__class__ is TypeError else _wrong(op, a, b)) from None
         except NoStrides as refused:
@@ -254,9 +257,11 @@ def binary(op):
         if state.grad and ((isinstance(a, Tensor) and a._rg) or (isinstance(b, Tensor) and b._rg)):
             op.attach(op, r, (a, b))
         return r if out is None else _delivered(op, out, r, (a, b))
-    names = {first_name: 0, second_name: 1}
+    names, look = {first_name: 0, second_name: 1}, looked(op.name)
 
     def named(*args, out=None, **kwargs):
+        if out is not None and look is not None:
+            look(args, {**kwargs, "out": out})
         if kwargs:
             full = list(args) + [absent] * (2 - len(args))
             for k, v in kwargs.items():
@@ -276,10 +281,12 @@ def binary(op):
 
 def nary(op):
     names = op.params
-    count = len(names)
+    count, look = len(names), looked(op.name)
 
     @answers
     def call(*args, out=None, **kwargs):
+        if out is not None and look is not None:
+            look(args, {**kwargs, "out": out})
         if kwargs or len(args) != count:
             full = list(args)
             for n in names[len(args):]:

@@ -12,6 +12,7 @@ from . import tape
 from .foreign import NoStrides
 from .grad_mode import no_grad, state
 from .tensor import Tensor, accumulator, edge
+from .underived import UNDERIVED
 from .views import refresh
 
 _new = object.__new__
@@ -32,6 +33,22 @@ _WITH_NUMBERS = frozenset(("remainder", "fmod", "floor_divide", *[f"_clamp_{n}{k
                            "_pow", "_lerp"))
 
 
+# The same of composites, by the names that they show.
+_OF_TENSORS = frozenset(("RsubBackward1", "MaskedFillBackward0", "TrilBackward0", "TriuBackward0"))
+
+
+class _Turned(tape.Node):
+    """The weight of a linear layer as programs see it among what the layer follows from: transposed, as PyTorch multiplies by it."""
+
+    __slots__ = ()
+
+    def name(self):
+        return "TBackward0"
+
+    def apply(self, grads, needed):
+        return [grads[0].t()]
+
+
 @native.know
 class OpNode(tape.Node):
     """The tape entry of one operator call: its values that the gradient rules name, with their versions."""
@@ -46,6 +63,8 @@ class OpNode(tape.Node):
     def name(self):
         if not self.label and self.op.name in _MODULI and None not in self.metas[:2]:
             return self.op.grad_name[:-1] + "1"
+        if self.op.name == "remainder" and self.metas[0] is None:
+            return UNDERIVED
         return self.label or self.op.grad_name
 
     def __repr__(self):
@@ -53,7 +72,7 @@ class OpNode(tape.Node):
 
     @property
     def operands(self):
-        if self.op.name in _WITH_NUMBERS or self.label == "RsubBackward1":
+        if self.op.name in _WITH_NUMBERS or self.label in _OF_TENSORS:
             return [i for i, _ in self.op.masks if self.metas[i] is not None]
         if self.op.name == "_linear2d":                         # which is addmm there, with the bias first, or mm
             return [0, 1] if self.label == "MmBackward0" else [2, 0, 1]
@@ -62,6 +81,8 @@ class OpNode(tape.Node):
     @property
     def next_functions(self):
         edges = [self.edges[i] for i in self.operands]
+        if self.op.name == "_linear2d" and edges[-1] is not None:
+            edges[-1] = self.__dict__.setdefault("turned", _Turned([edges[-1]], 1)), 0
         return tuple((e[0].shown(e[1]), e[1]) if e is not None else (None, 0) for e in edges)
 
     def __getattr__(self, name):

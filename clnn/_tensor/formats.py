@@ -80,7 +80,7 @@ def by_stride(shape, strides):
 def suggested(t):
     """The channels-last format whose strides ``t`` has, be it a part of a larger tensor; None for row-major ones and what could be either."""
     strides, rank = t._strides, len(t.shape)
-    if not 3 < rank < 6 or strides[1] > strides[-1] or not t._numel:
+    if not 3 < rank < 6 or strides[1] > strides[-1] or not strides[1] or not t._numel:            # nor with one channel for all
         return None
     least, shape = 0, t.shape
     for d in (1, *range(rank - 1, 1, -1), 0):

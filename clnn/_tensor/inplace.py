@@ -479,21 +479,33 @@ def within(out, result, inputs) -> None:
         raise RuntimeError(f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(result.shape)}")
 
 
-def set_out(out, result, inputs=(), quiet=False):
+def refuse_dtype(target, dtype) -> None:
+    """Raise where an in-place form is to compute in another ``dtype`` than that of ``target``."""
+    row = dt.as_dtype(dtype)
+    if row is not None and row is not target.dtype:
+        raise RuntimeError(f"Bad in-place call: input tensor dtype {dt.IN_C.get(target.dtype.name, target.dtype.name)} and output tensor dtype "
+                           f"{dt.IN_C.get(row.name, row.name)} should match")
+
+
+def set_out(out, result, inputs=(), quiet=False, name=""):
     """Deliver ``result`` into the tensor given as ``out=``: resized when the shape differs, with a warning unless ``quiet``, never tracked. ``inputs``: what
-    it was computed from."""
+    it was computed from; ``name``: of the function, for what it refuses."""
     if out is None:
         return result
     if isinstance(out, (tuple, list)):
         if isinstance(result, Tensor):
-            raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
-        for o, r in zip(out, result):
+            raise TypeError(f"{name}{'()' * bool(name)}: argument 'out' must be Tensor, not {type(out).__name__}")
+        if len(out) != len(result):
+            raise TypeError(f"expected tuple of {len(result)} elements but got {len(out)}")
+        for i, (o, r) in enumerate(zip(out, result)):
+            if not isinstance(o, Tensor):
+                raise TypeError(f"expected Tensor as element {i} in argument 'out', but got {type(o).__name__}")
             if r.dtype is dt.int64 is not o.dtype:
                 raise RuntimeError(f"Expected out tensor to have dtype long int, but got {dt.IN_C.get(o.dtype.name, o.dtype.name)} instead")
         placed = [set_out(o, r, inputs) for o, r in zip(out, result)]
         return written(result, placed) if isinstance(result, _Named) else type(out)(placed)
     if not isinstance(out, Tensor):
-        raise TypeError(f"argument 'out' must be Tensor, not {type(out).__name__}")
+        raise TypeError(f"{name}{'()' * bool(name)}: argument 'out' must be Tensor, not {type(out).__name__}")
     if inputs:
         refuse_overlap(out, inputs)
     if state.grad and (out._rg or result._rg):

@@ -317,6 +317,14 @@ def apart(fn):
     return fn
 
 
+def twin_of(fn, module, name=None):
+    """The same function as an object of its own, of ``module``: some take other arguments there (see worded), and graphs tell them apart."""
+    twin = apart(copied(fn))
+    twin_codes[id(twin.__code__)] = twin.__code__
+    twin.__module__, twin.__qualname__ = module, name or fn.__name__
+    return twin
+
+
 def function_of(method):
     """A method of Tensor as a function of the package."""
     fn = _twins.get(method)

@@ -6,8 +6,8 @@ and ``out``; METHODS are those that differ or are methods only.
 FUNCTIONS = """
 add sub: Tensor input, Tensor other, *, Number alpha=1, Tensor out=None
 mul matmul logical_and logical_or logical_xor atan2 maximum minimum fmax fmin: Tensor input, Tensor other, *, Tensor out=None
-div: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str rounding_mode, Tensor out=None
-    | Tensor input, Number other, *, str rounding_mode
+div: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None
+    | Tensor input, Number other, *, str? rounding_mode
 true_divide floor_divide: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Number other
 pow: Tensor input, Tensor exponent, *, Tensor out=None | Number self, Tensor exponent, *, Tensor out=None | Tensor input, Number exponent, *, Tensor out=None
 mm bmm: Tensor input, Tensor mat2, *, Tensor out=None | Tensor input, Tensor mat2, dtype out_dtype, *, Tensor out=None
@@ -18,7 +18,7 @@ addmm: Tensor input, Tensor mat1, Tensor mat2, *, Number beta=1, Number alpha=1,
 baddbmm: Tensor input, Tensor batch1, Tensor batch2, *, Number beta=1, Number alpha=1, Tensor out=None
     | Tensor input, Tensor batch1, Tensor batch2, dtype out_dtype, *, Number beta=1, Number alpha=1, Tensor out=None
 exp log log2 log10 log1p expm1 sqrt rsqrt abs neg sin cos tan asin acos atan sinh cosh tanh sigmoid relu sign floor ceil trunc frac reciprocal square erf erfc
-    erfinv lgamma digamma isnan isinf logical_not bitwise_not nonzero silu mish hardswish hardsigmoid: Tensor input, *, Tensor out=None
+    erfinv lgamma digamma isnan isinf logical_not bitwise_not silu mish hardswish hardsigmoid: Tensor input, *, Tensor out=None
 round: Tensor input, *, Tensor out=None | Tensor input, *, int decimals, Tensor out=None
 isfinite detach selu numel is_floating_point: Tensor input
 bitwise_and bitwise_or bitwise_xor remainder: Tensor input, Tensor other, *, Tensor out=None | Number self, Tensor other
@@ -106,10 +106,10 @@ bucketize: Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=
     | Number self, Tensor boundaries, *, bool out_int32=False, bool right=False
 multinomial: Tensor input, int num_samples, bool replacement=False, *, Generator generator=None, Tensor out=None
 bernoulli: Tensor input, *, Generator generator=None, Tensor out=None | Tensor input, float p, *, Generator generator=None
-rand randn: ints size, *, Generator generator, FACTORY | ints size, *, FACTORY
-randint: int high, ints size, *, Generator generator, FACTORY | int high, ints size, *, FACTORY | int low, int high, ints size, *, Generator generator, FACTORY
+rand randn: ints size, *, Generator? generator, FACTORY | ints size, *, FACTORY
+randint: int high, ints size, *, Generator? generator, FACTORY | int high, ints size, *, FACTORY | int low, int high, ints size, *, Generator? generator, FACTORY
     | int low, int high, ints size, *, FACTORY
-randperm: int n, *, Generator generator, FACTORY | int n, *, FACTORY
+randperm: int n, *, Generator? generator, FACTORY | int n, *, FACTORY
 eye: int n, *, FACTORY | int n, int m, *, FACTORY
 arange: Number end, *, FACTORY | Number start, Number end, *, LIKE | Number start, Number end, Number step=1, *, FACTORY
 linspace: Tensor start, Tensor end, int steps, *, FACTORY | Number start, Tensor end, int steps, *, FACTORY | Tensor start, Number end, int steps, *, FACTORY
@@ -120,12 +120,12 @@ zeros_like ones_like empty_like: Tensor input, *, dtype dtype=None, layout layou
     memory_format=None, Tensor out=None
 full_like: Tensor input, Number fill_value, *, dtype dtype=None, layout layout=None, device device=None, bool pin_memory=None, memory_format
     memory_format=None, Tensor out=None
-rand_like randn_like: Tensor input, *, Generator generator, memory_format memory_format=None, LIKE | Tensor input, *, memory_format memory_format=None, LIKE
-randint_like: Tensor input, int low, int high, *, Generator generator, memory_format memory_format=None, LIKE
+rand_like randn_like: Tensor input, *, Generator? generator, memory_format memory_format=None, LIKE | Tensor input, *, memory_format memory_format=None, LIKE
+randint_like: Tensor input, int low, int high, *, Generator? generator, memory_format memory_format=None, LIKE
     | Tensor input, int low, int high, *, memory_format memory_format=None, LIKE
-    | Tensor input, Tensor high, *, Generator generator, memory_format memory_format=None, LIKE
+    | Tensor input, Tensor high, *, Generator? generator, memory_format memory_format=None, LIKE
     | Tensor input, Tensor high, *, memory_format memory_format=None, LIKE
-    | Tensor input, int high, *, Generator generator, memory_format memory_format=None, LIKE | Tensor input, int high, *, memory_format memory_format=None, LIKE
+    | Tensor input, int high, *, Generator? generator, memory_format memory_format=None, LIKE | Tensor input, int high, *, memory_format memory_format=None, LIKE
 clone: Tensor input, *, memory_format memory_format=None, Tensor out=None
 conv1d: Tensor input, Tensor weight, Tensor bias=None, ints1 stride=1, ints1 padding=0, ints1 dilation=1, int groups=1
     | Tensor input, Tensor weight, Tensor bias=None, ints1 stride=1, str padding="valid", ints1 dilation=1, int groups=1
@@ -200,8 +200,8 @@ cov: Tensor input, *, int correction=1, Tensor fweights=None, Tensor aweights=No
 cumulative_trapezoid trapezoid: Tensor y, Tensor x, *, int dim=-1 | Tensor y, *, Number dx=1, int dim=-1
 diagflat: Tensor input, int offset=0
 diagonal_scatter: Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1, *, Tensor out=None
-divide: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str rounding_mode, Tensor out=None | Tensor input, Number other | Tensor
-    input, Number other, *, str rounding_mode
+divide: Tensor input, Tensor other, *, Tensor out=None | Tensor input, Tensor other, *, str? rounding_mode, Tensor out=None | Tensor input, Number other | Tensor
+    input, Number other, *, str? rounding_mode
 dsplit hsplit vsplit: Tensor input, int sections | Tensor input, ints indices
 float_power: Tensor input, Tensor exponent, *, Tensor out=None | Number self, Tensor exponent, *, Tensor out=None | Tensor input, Number exponent, *, Tensor out=None
 slogdet: Tensor input, *, Tensors out=None
@@ -240,6 +240,66 @@ swapdims: Tensor input, int dim0, int dim1
 trapz: Tensor y, *, float dx=1, int dim=-1 | Tensor y, Tensor x, *, int dim=-1
 triangular_solve: Tensor input, Tensor A, bool upper=True, bool transpose=False, bool unitriangular=False, *, Tensors out=None
 unflatten: Tensor input, int dim, ints sizes
+angle acosh asinh atanh i0 alias_copy detach_copy: Tensor input, *, Tensor out=None
+ldexp gcd: Tensor input, Tensor other, *, Tensor out=None
+cholesky_inverse: Tensor input, bool upper=False, *, Tensor out=None
+isin: Tensor elements, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor out=None
+    | Number element, Tensor test_elements, *, bool assume_unique=False, bool invert=False, Tensor out=None
+    | Tensor elements, Number test_element, *, bool assume_unique=False, bool invert=False, Tensor out=None
+constant_pad_nd: Tensor input, ints pad, Number value=0
+as_strided_copy: Tensor input, ints size, ints stride, int storage_offset=None, *, Tensor out=None
+max_pool1d: Tensor input, ints1 kernel_size, ints1 stride=[], ints1 padding=0, ints1 dilation=1, bool ceil_mode=False
+max_pool3d: Tensor input, ints3 kernel_size, ints3 stride=[], ints3 padding=0, ints3 dilation=1, bool ceil_mode=False
+adaptive_max_pool1d: Tensor input, ints1 output_size
+frexp geqrf: Tensor input, *, Tensors out=None
+real imag is_complex is_conj is_neg is_signed is_nonzero view_as_real view_as_complex resolve_conj resolve_neg zero_: Tensor input
+is_same_size: Tensor input, Tensor other
+lu_unpack: Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True, *, Tensors out=None
+nonzero_static: Tensor input, *, int size, int fill_value=-1, Tensor out=None
+poisson: Tensor input, Generator generator=None
+linalg_cholesky: Tensor input, *, bool upper=False, Tensor out=None
+linalg_cholesky_ex: Tensor input, *, bool upper=False, bool check_errors=False, Tensors out=None
+linalg_cond: Tensor input, Number p=None, *, Tensor out=None | Tensor input, str p, *, Tensor out=None
+linalg_cross: Tensor input, Tensor other, *, int dim=-1, Tensor out=None
+linalg_eig: Tensor input, *, Tensors out=None
+linalg_eigh: Tensor input, str UPLO="L", *, Tensors out=None
+linalg_eigvals: Tensor input, *, Tensor out=None
+linalg_eigvalsh: Tensor input, str UPLO="L", *, Tensor out=None
+linalg_inv_ex: Tensor A, *, bool check_errors=False, Tensors out=None
+linalg_ldl_factor: Tensor input, *, bool hermitian=False, Tensors out=None
+linalg_ldl_factor_ex: Tensor input, *, bool hermitian=False, bool check_errors=False, Tensors out=None
+linalg_ldl_solve: Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False, Tensor out=None
+linalg_lstsq: Tensor input, Tensor b, float rcond=None, *, str driver=None, Tensors out=None
+linalg_lu linalg_lu_factor: Tensor A, *, bool pivot=True, Tensors out=None
+linalg_lu_factor_ex: Tensor A, *, bool pivot=True, bool check_errors=False, Tensors out=None
+linalg_lu_solve: Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False, Tensor out=None
+linalg_matrix_rank: Tensor input, *, Tensor atol=None, Tensor rtol=None, bool hermitian=False, Tensor out=None
+    | Tensor input, *, float atol=None, float rtol=None, bool hermitian=False, Tensor out=None
+    | Tensor input, Tensor tol, bool hermitian=False, *, Tensor out=None | Tensor input, float tol, bool hermitian=False, *, Tensor out=None
+linalg_multi_dot: Tensors tensors, *, Tensor out=None
+linalg_norm: Tensor input, Number ord=None, ints1 dim=None, bool keepdim=False, *, dtype dtype=None, Tensor out=None
+    | Tensor input, str ord, ints1 dim=None, bool keepdim=False, *, dtype dtype=None, Tensor out=None
+linalg_vector_norm: Tensor input, Number ord=2, ints1 dim=None, bool keepdim=False, *, dtype dtype=None, Tensor out=None
+linalg_qr: Tensor A, str mode="reduced", *, Tensors out=None
+linalg_slogdet: Tensor A, *, Tensors out=None
+linalg_solve: Tensor A, Tensor B, *, bool left=True, Tensor out=None
+linalg_solve_ex: Tensor A, Tensor B, *, bool left=True, bool check_errors=False, Tensors out=None
+linalg_solve_triangular: Tensor input, Tensor B, *, bool upper, bool left=True, bool unitriangular=False, Tensor out=None
+linalg_svd: Tensor A, bool full_matrices=True, *, str driver=None, Tensors out=None
+linalg_svdvals: Tensor A, *, str driver=None, Tensor out=None
+linalg_tensorinv: Tensor input, int ind=2, *, Tensor out=None
+linalg_tensorsolve: Tensor input, Tensor other, ints dims=None, *, Tensor out=None
+linalg_vander: Tensor x, *, int N=None
+fft_fft fft_ifft fft_rfft fft_irfft fft_hfft fft_ihfft: Tensor input, int n=None, int dim=-1, str norm=None, *, Tensor out=None
+fft_fft2 fft_ifft2 fft_rfft2 fft_irfft2 fft_hfft2 fft_ihfft2: Tensor input, ints1 s=None, ints1 dim=[-2, -1], str norm=None, *, Tensor out=None
+fft_fftn fft_ifftn fft_rfftn fft_irfftn fft_hfftn fft_ihfftn: Tensor input, ints1 s=None, ints1 dim=None, str norm=None, *, Tensor out=None
+avg_pool2d: Tensor input, ints2 kernel_size, ints2 stride=[], ints2 padding=0, bool ceil_mode=False, bool count_include_pad=True, int divisor_override=None, *, Tensor
+    out=None
+avg_pool3d: Tensor input, ints3 kernel_size, ints3 stride=[], ints3 padding=0, bool ceil_mode=False, bool count_include_pad=True, int divisor_override=None, *, Tensor
+    out=None
+binomial: Tensor count, Tensor prob, Generator generator=None
+celu: Tensor input, Number alpha=1.
+rrelu: Tensor input, Number lower=0.125, Number upper=0.3333333333333333, bool training=False, Generator generator=None
 xlogy: Tensor input, Tensor other, *, Tensor out=None | Number self, Tensor other, *, Tensor out=None | Tensor input, Number other, *, Tensor out=None
 """
 
@@ -259,7 +319,7 @@ expand_as view_as type_as: Tensor other
 unfold: int dimension, int size, int step
 normal_: float mean=0., float std=1., *, Generator generator=None
 uniform_: float from=0., float to=1., *, Generator generator=None
-random_: *, Generator generator=None | int from, int to, *, Generator generator=None | int to, *, Generator generator=None
+random_: *, Generator generator=None | int from, int? to, *, Generator generator=None | int to, *, Generator generator=None
 bernoulli_: Tensor p, *, Generator generator=None | float p=0.5, *, Generator generator=None
 exponential_: float lambd=1., *, Generator generator=None
 copy_: Tensor other, bool non_blocking=False
@@ -290,16 +350,25 @@ resize_: ints size, *, memory_format memory_format=None
 resize_as_: Tensor the_template, *, memory_format memory_format=None
 sparse_mask: Tensor mask
 sum_to_size: ints size
+contiguous: *, memory_format memory_format=contiguous_format
+index_put index_put_: Tensors indices, Tensor values, bool accumulate=False
+to_sparse_csr to_sparse_csc: int dense_dim=None
+to_dense: dtype dtype=None, *, bool masked_grad=None
 """
 
 # What the words for many parameters stand for.
 SHORT = {"FACTORY": "Tensor out=None, LIKE",
-         "LIKE": "dtype dtype=None, layout layout=None, device device=None, bool pin_memory=False, bool requires_grad=False"}
+         "LIKE": "dtype dtype=None, layout layout=None, device device=None, bool? pin_memory=False, bool? requires_grad=False"}
 # Functions of ``nn.functional`` written in Python there, which hand all on by position.
 BY_POSITION = frozenset("layer_norm leaky_relu elu hardtanh max_pool2d pad".split())
 # Which take ``inplace`` there, too.
-WITH_INPLACE = frozenset("relu silu mish hardswish hardsigmoid selu elu leaky_relu hardtanh threshold".split())
+WITH_INPLACE = frozenset("silu mish hardswish hardsigmoid elu leaky_relu hardtanh".split())
 # Where a number stands for a tensor.
 NUMBERS = frozenset("add sub mul div true_divide floor_divide copy subtract multiply divide".split())
 # Which have another form, an old one that is not shown.
 OLD = frozenset("add sub addmm baddbmm addbmm addcdiv addcmul addmv addr".split())
+# Functions of ``nn.functional`` that PyTorch writes in Python: what they ask their tensors for first, where another value gives an AttributeError.
+ASKED = dict.fromkeys("""adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d binary_cross_entropy
+    binary_cross_entropy_with_logits huber_loss l1_loss mse_loss smooth_l1_loss max_unpool1d max_unpool2d max_unpool3d""".split(), "size")
+ASKED |= dict.fromkeys("glu group_norm margin_ranking_loss interpolate tensordot stft".split(), "dim")
+ASKED |= dict(softmax="softmax", log_softmax="log_softmax", normalize="norm")

@@ -4,6 +4,8 @@ from __future__ import annotations
 import functools
 import re
 import sys
+import threading
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,12 +14,16 @@ from ..core.config import config
 from ..core.dtype import dtype
 from . import signatures
 from .device import device
-from .override import codes, twin_codes
+from .override import codes, overloaded, twin_codes
 from .tensor import Tensor
 
 _SPOKEN = dict(ints="tuple of ints", floats="tuple of floats", Tensors="tuple of Tensors")
 _OWN = ("dtype", "device", "layout", "memory_format", "Generator")
 _HERE = __file__.rpartition("_tensor")[0]
+_LISTS = frozenset((list, tuple))
+_MOST = 4096            # combinations of classes that are remembered per function
+local = threading.local()
+local.by_value = False
 absent = type("absent", (), {})()           # stands for an argument that was not given
 
 
@@ -49,7 +55,7 @@ def _parsed(text):
             by_name = True
             continue
         kind, length, none, name, default = _PARAMETER.fullmatch(part).groups()
-        found.append(Parameter(kind, length, bool(none) or default == "None", name, default, by_name))
+        found.append(Parameter(kind, length, bool(none) or default in ("None", "[]"), name, default, by_name))
     return tuple(found)
 
 
@@ -95,13 +101,17 @@ def said(value) -> str:
 # -- does a value fit? -----------------------------------------------------------------------------------------------------------------
 
 def _scalar(value):
+    local.by_value = local.by_value or isinstance(value, Tensor)
     return isinstance(value, Tensor) and value.dim() == 0 and not value.requires_grad
 
 
 def _whole(value):
     if isinstance(value, Tensor):
         return _scalar(value) and not value.dtype.is_floating_point and not value.dtype.is_complex and value.element_size() > 0
-    return not isinstance(value, (bool, np.bool_, np.ndarray)) and hasattr(type(value), "__index__")
+    if isinstance(value, np.ndarray):
+        local.by_value = True
+        return not value.ndim and value.dtype.kind in "iu"
+    return not isinstance(value, (bool, np.bool_)) and hasattr(type(value), "__index__")
 
 
 def _number(value):
@@ -116,7 +126,8 @@ def _fits(p, value, name):
     """True, or False, or the place of the item that does not."""
     kind = p.kind
     if kind == "Tensor":
-        return _tensor(value) or name.rstrip("_") in signatures.NUMBERS and p.name in ("input", "other") and isinstance(value, (int, float, complex))
+        return _tensor(value) or name.rstrip("_") in signatures.NUMBERS and p.name in ("input", "other") \
+            and isinstance(value, (int, float, complex, np.number))
     if kind == "Number":
         return _number(value)
     if kind == "int":
@@ -126,11 +137,11 @@ def _fits(p, value, name):
     if kind == "bool":
         return isinstance(value, (bool, np.bool_))
     if kind == "str":
-        return isinstance(value, str)
+        return isinstance(value, (str, bytes))
     if kind in ("ints", "floats"):
         if isinstance(value, (tuple, list)):
             return not value or (_whole(value[0]) if kind == "ints" else _number(value[0])) or -1
-        return p.length != "" and isinstance(value, int) and not isinstance(value, bool)
+        return p.length != "" and _whole(value)
     if kind == "Tensors":
         return isinstance(value, (tuple, list))
     if kind == "device":
@@ -166,12 +177,27 @@ def _unpacked(name, form, args, kwargs):
     if len(args) > 1 and sum([not p.by_name for p in form]) == 1:
         args = (args,)                                          # numbers given one by one
     for p, value in [*zip(form, args), *[(p, kwargs[p.name]) for p in form if p.name in kwargs]]:
+        if p.kind == "Tensors" and isinstance(value, (tuple, list)):
+            for i, item in enumerate(value):
+                if not _tensor(item):
+                    return f"expected Tensor as element {i} in argument {[q.name for q in form].index(p.name)}, but got {said(item)}"
         if p.kind == "ints" and isinstance(value, (tuple, list)):
             for i, item in enumerate(value):
                 if not _whole(item) and not isinstance(item, bool):
                     return f"{name}(): argument '{p.name}' failed to unpack the object at pos {i + 1} with error " \
                            f"\"type must be tuple of ints,but got {said(item)}\""
     return None
+
+
+_NUMPY = dict(dim=("axis",), keepdim=("keepdims",), input=("x", "a", "x1"), other=("x2",))      # NumPy's names
+
+
+def _named(p, kwargs):
+    """The value that a parameter is given by name."""
+    for n in (p.name, *_NUMPY.get(p.name, ())):
+        if n in kwargs:
+            return kwargs[n]
+    return absent
 
 
 def _against(name, form, args, kwargs):
@@ -185,7 +211,7 @@ def _against(name, form, args, kwargs):
         by_name = at >= len(args)
         if not by_name and p.by_name:
             return _too_many(name, form, len(args))
-        value = kwargs.get(p.name, absent) if by_name else args[at]
+        value = _named(p, kwargs) if by_name else args[at]
         if value is absent:
             if p.default is None:
                 return _missing(name, form, i)
@@ -198,11 +224,22 @@ def _against(name, form, args, kwargs):
                 return _unlike(name, p, None if by_name else at, value, fits)
         at, left = at + (not by_name), left - (by_name and value is not absent)
     if left:
-        names = [p.name for p in form]
+        names = [n for p in form for n in (p.name, *_NUMPY.get(p.name, ()))]
         wrong = next((k for k in kwargs if k not in names), None)
         return f"{name}() got an unexpected keyword argument '{wrong}'" if wrong is not None else \
             f"{name}() got multiple values for argument '{next(iter(kwargs))}'"
     return None
+
+
+@functools.cache
+def _before(form):
+    """The forms of PyTorch 1.4 of a function with factors: these were in front of the operands that they scale."""
+    factors = [p._replace(by_name=False, default=None) for p in form if p.kind == "Number" and p.default is not None]
+    first, rest = [p for p in form if p.name == "input"], [p for p in form if not p.by_name and p.name != "input"]
+    out = [p for p in form if p.name == "out"]
+    if len(factors) == 1:
+        return (*first, *factors, *rest, *out),
+    return (factors[0], *first, factors[1], *rest, *out), (factors[0], *first, *rest, *out)
 
 
 # -- all of them -----------------------------------------------------------------------------------------------------------------------
@@ -241,7 +278,10 @@ def words(name, method, args, kwargs):
     found = [_against(name, form, args, kwargs) for form in known]
     if None in found:
         return _unpacked(name, known[found.index(None)], args, kwargs)
-    if len(known) == 1 and name.rstrip("_") not in signatures.OLD:
+    old = name.rstrip("_") in signatures.OLD
+    if old and any([_against(name, form, args, kwargs) is None for form in _before(known[0])]):
+        return None
+    if len(known) == 1 and not old:
         return found[0]
     given = len(args) + len(kwargs)
     plausible = [i for i, form in enumerate(known) if sum([p.default is None for p in form]) <= given <= len(form)]
@@ -289,7 +329,8 @@ def is_functional() -> bool:
 
 
 FAILED = RuntimeError, IndexError, ValueError
-_ON_THE_WAY = frozenset([__file__.replace("worded", name) for name in ("declare", "elementwise", "override", "shown", "repeat")])
+_ON_THE_WAY = frozenset([__file__.replace("worded", name) for name in "declare elementwise override shown repeat autocast worded inplace".split()]
+                        + [str(Path(__file__).parent.parent / "ops" / "_factory.py")])
 
 
 def misfit(name, args, kwargs):
@@ -297,17 +338,69 @@ def misfit(name, args, kwargs):
     makes itself: functions of this package may hand on what is in no signature."""
     if name in signatures.WITH_INPLACE or is_functional():
         return
-    frame = sys._getframe(1)
+    if _by_program():
+        refuse(name, args, kwargs)
+
+
+class Looked:
+    """Looks at the types of a function's arguments where PyTorch's signature is known: once for each combination of classes that fits."""
+
+    __slots__ = ("name", "aliases", "method", "outer", "fit", "other")
+
+    def __init__(self, name, aliases, method, outer):
+        self.name, self.aliases, self.method, self.outer, self.fit, self.other = name, aliases, method, outer, set(), set()
+
+    def __call__(self, args, kwargs):
+        kinds = [a.__class__ if a.__class__ not in _LISTS else (a.__class__, a[0].__class__ if a else None) for a in args]
+        if kwargs:
+            kinds += [*kwargs, *[v.__class__ for v in kwargs.values()]]
+            if "out" in kwargs:
+                out = kwargs["out"]
+                kinds += [_called(self.name, self.method)[1], *([o.__class__ for o in out] if out.__class__ in _LISTS else ())]         # methods take none
+        kinds = tuple(kinds)
+        if kinds not in self.fit:
+            self.look(kinds, args, kwargs)
+
+    def look(self, kinds, args, kwargs):
+        """Raise TypeError in PyTorch's words where calls like this do not fit, and the program makes it itself: functions of this package call each other with
+        what is in no signature."""
+        if kinds in self.other and not _by_program(self.outer):
+            return
+        local.by_value = False
+        called, method = _called(self.name, self.method)
+        said_so = words(called, method, args[1:] if method else args, kwargs)
+        if said_so is None or any([words(name, method, args[1:] if method else args, kwargs) is None for name in self.aliases]):
+            if not local.by_value and len(self.fit) < _MOST:        # the next tensor that stands for a number may have dimensions
+                self.fit.add(kinds)
+            return
+        if overloaded((*args, *kwargs.values())):                   # who takes functions over is asked where the call fails
+            return
+        self.other.add(kinds)
+        if _by_program(self.outer) and self.name not in signatures.WITH_INPLACE and not is_functional():
+            raise TypeError(said_so)
+
+
+def looked(name, body=None, method=False, outer=False, aliases=()):
+    """What looks at the arguments of the function ``name``, None where its signature is not known. ``body``: has the name of the method, where that is another.
+    ``outer``: who asks is the function itself, not what all operators have around them."""
+    if body is not None and body.__name__.strip("_") == name.strip("_"):
+        name = body.__name__
+    return Looked(name, [a for a in aliases if forms(a, False)], method, outer) if forms(name, False) or forms(name, True) else None
+
+
+def _by_program(further=0):
+    frame = sys._getframe(3 + further)
     while frame is not None and frame.f_code.co_filename in _ON_THE_WAY:
         frame = frame.f_back
-    if frame is None or not frame.f_code.co_filename.startswith(_HERE):
-        refuse(name, args, kwargs)
+    return frame is None or not frame.f_code.co_filename.startswith(_HERE)
 
 
 def refuse(name, args, kwargs=None, method=False):
     """Raise TypeError in PyTorch's words where the arguments of a call that failed do not fit the function's signature. ``method``: it is no function."""
     args = tuple([a for a in args if a is not absent])
     called, method = _called(name.lstrip("_"), method)
+    if method and args and args[0] is not None and not _tensor(args[0]):
+        raise TypeError(f"descriptor '{called}' for '_C.TensorBase' objects doesn't apply to a '{said(args[0])}' object") from None
     said_so = words(called, method, args[1:] if method else args, kwargs or {})
     if said_so is not None:
         raise TypeError(said_so) from None

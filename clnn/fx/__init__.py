@@ -10,7 +10,7 @@ Example::
     >>> traced(clnn.zeros(1))
     tensor([1.5000])
 """
-from . import graph, graph_module, interpreter, node, proxy, subgraph_rewriter, tensor_type, traceback
+from . import graph, graph_module, interpreter, node, operator_schemas, proxy, subgraph_rewriter, tensor_type, traceback
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import Graph
 from .graph_module import GraphModule
@@ -20,5 +20,5 @@ from .proxy import Proxy, TraceError
 from .subgraph_rewriter import replace_pattern
 
 __all__ = ["PH", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "TraceError", "Tracer", "Transformer", "graph", "graph_module",
-           "has_side_effect", "interpreter", "map_arg", "node", "proxy", "replace_pattern", "subgraph_rewriter", "symbolic_trace", "tensor_type",
+           "has_side_effect", "interpreter", "map_arg", "node", "operator_schemas", "proxy", "replace_pattern", "subgraph_rewriter", "symbolic_trace", "tensor_type",
            "traceback", "wrap"]

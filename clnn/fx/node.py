@@ -176,6 +176,13 @@ class Node:
             return owner is not None and getattr(owner.get_submodule(self.target), "_is_impure", False)
         return False
 
+    def normalized_arguments(self, root, arg_types=None, kwarg_types=None, normalize_to_only_use_kwargs=False):
+        """The arguments with defaults filled in and, past those given by position, by name (see ``operator_schemas``); None where that is not known."""
+        from .operator_schemas import normalize_function, normalize_module
+        if self.op == "call_function":
+            return normalize_function(self.target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs)
+        return normalize_module(root, self.target, self.args, self.kwargs, normalize_to_only_use_kwargs) if self.op == "call_module" else None
+
     def format_node(self, placeholder_names=None, maybe_return_typename=None):
         """The node as a line of text."""
         if self.op == "output":

@@ -5,7 +5,7 @@ from math import prod as _prod
 
 from ..core.public import name_functions as _name_functions
 from ..core.warn import warn as _warn
-from .._tensor.override import apart as _apart, copied as _copied, twin_codes as _twin_codes
+from .._tensor.override import twin_of as _twin_of
 from ..graph.op import REGISTRY
 from .. import ops as _ops
 from ..ops import dropout as _dropout
@@ -66,18 +66,9 @@ for _name, _entry in _RENAMED.items():
         globals()[_name].__name__ = _name                          # what graphs call it
 globals().update(_IN_PLACE)
 
-
-def _twin(fn):
-    """The same function as an object of its own: a graph tells ``F.relu`` from ``clnn.relu``."""
-    twin = _apart(_copied(fn))
-    _twin_codes[id(twin.__code__)] = twin.__code__              # some take fewer arguments here (see worded)
-    twin.__module__, twin.__qualname__ = __name__, fn.__name__
-    return twin
-
-
 for _name in """relu celu selu rrelu threshold softmax log_softmax layer_norm rms_norm group_norm kl_div ctc_loss cosine_embedding_loss hinge_embedding_loss
         margin_ranking_loss poisson_nll_loss triplet_margin_loss max_pool1d max_pool2d max_pool3d adaptive_max_pool1d""".split():
-    globals()[_name] = _twin(globals()[_name])
+    globals()[_name] = _twin_of(globals()[_name], __name__)
 
 _name_functions(globals(), __name__)
 __all__ = [_name for _name in (*_TABLE, *_RENAMED, *_IN_PLACE) if _name in globals()]

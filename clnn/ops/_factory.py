@@ -7,7 +7,7 @@ from inspect import signature
 
 from .._tensor.inplace import set_out
 from .._tensor.tensor import Tensor
-from .._tensor.worded import refuse
+from .._tensor.worded import looked, refuse
 from ..core import dtype as dt
 from ..core import native
 from ..core.layout import strided
@@ -28,6 +28,7 @@ def _done(t, requires_grad):
 def factory(fn, again=None):
     """``fn``, taking its ``*size`` by name too, and ``out=``, whose dtype and device it then has; ``again``: what remembers its calls (:func:`native.remembered`)."""
     by_size = any(p.kind is p.VAR_POSITIONAL for p in signature(fn).parameters.values())
+    look = looked(fn.__name__)
 
     @functools.wraps(fn)
     def call(*args, **kwargs):
@@ -35,6 +36,8 @@ def factory(fn, again=None):
         try:
             if again is not None and (made := again(args, kwargs)) is not None:
                 return made
+            if look is not None:
+                look(args, kwargs)
             if not kwargs:
                 return fn(*args) if again is None else remember(again, args, kwargs, fn(*args))
             sized = by_size and "size" in kwargs

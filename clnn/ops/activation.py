@@ -10,10 +10,11 @@ import numpy as np
 
 from .._tensor.declare import composite, elementwise, kernel
 from .._tensor.elementwise import overwritten
+from .._tensor.grad_mode import state
 from .._tensor.inplace import apply_inplace, type_name
 from .._tensor.override import method_of
 from .._tensor.repeat import repeated_rule
-from .._tensor.tensor import Tensor
+from .._tensor.tensor import Tensor, edge
 from ..core import dtype as dt
 from ..core.limits import check_fits, finfo
 from ..core.shape import wrap_dim
@@ -71,8 +72,23 @@ def _apply(fn, input, inplace, *rest):
         return fn(input, *rest)
     if not rest and overwritten(fn.op.plain.swift, input, ()):
         return input
-    before = input if fn is _relu else input.clone()             # relu's gradient needs the result only
-    return apply_inplace(input, fn(before, *rest), fn.op.name.lstrip("_"))
+    before = input if fn is _relu else _kept(input)              # relu's gradient needs the result only
+    r = fn(before, *rest)
+    if r.__class__ is Tensor and r._grad_fn is not None and fn.op.name in _RENAMED:
+        r._grad_fn.label = fn.op.grad_name[:-1] + "1"
+    return apply_inplace(input, r, fn.op.name.lstrip("_"))
+
+
+_RENAMED = frozenset(("_elu", "_leaky_relu", "_celu", "_threshold"))          # PyTorch has other entries for these in place
+
+
+def _kept(input):
+    """The value of ``input`` before it is written, with its history and no entry of its own in it."""
+    if input.__class__ is not Tensor or input._grad_fn is None or not state.grad:
+        return input.clone()
+    at, kept = edge(input), input.detach().clone()
+    (kept._grad_fn, kept._out_nr), kept._rg = at, True
+    return kept
 
 
 def _publish(name, fn, method=False, **fields):
@@ -382,8 +398,13 @@ def _halves(x, dim):
 
 
 def _gated(input, dim):
-    a, b = _halves(input, dim)
-    return a * b.sigmoid()
+    a, b = _halves(_wide(input), dim)
+    return (a * b.sigmoid()).to(input.dtype)
+
+
+def _wide(t):
+    """Numbers of 16 bits as PyTorch computes with them: rounded once, at the end."""
+    return t.float() if t.dtype.is_floating_point and t.dtype.itemsize == 2 else t
 
 
 @repeated_rule
@@ -391,7 +412,8 @@ def _glu_grad(g, input, dim):
     from .joining import cat
     a, b = _halves(input, dim)
     s = b.sigmoid()
-    return cat([g * s, g * a * s * (1 - s)], dim)
+    wide = _wide(s)
+    return cat([g * s, ((1 - wide) * wide * _wide(a) * _wide(g)).to(input.dtype)], dim)
 
 
 @kernel("_glu", method=False, decompose=_gated, vjp=dict(input=_glu_grad))

@@ -1,7 +1,8 @@
-"""Complex numbers: making and taking them apart. Real and imaginary parts are views; conjugates are computed at once, so no tensor is lazily conjugate."""
+"""Complex numbers: making and taking them apart. Real and imaginary parts are views; conjugates are computed at once, with a mark."""
 from __future__ import annotations
 
 import math
+import weakref
 
 import numpy as np
 
@@ -101,16 +102,38 @@ _conj = elementwise("_conj", "input", "input", dtypes=dt.COMPLEXES, complex="c_c
 _conj.op.grad_name = "ConjBackward0"
 
 
+_conjugates = weakref.WeakSet()         # the memory of results of ``conj``, which PyTorch would have as views of their operands
+
+
 @composite("conj", complex=True, numpy=np.conj)
 def conj(input):
     """The complex conjugate, computed at once; a real tensor itself."""
-    return _conj(input) if input.dtype.is_complex else input
+    if not input.dtype.is_complex:
+        return input
+    r = _conj(input)
+    if r.__class__ is Tensor and not is_conj(input):
+        _conjugates.add(r._storage)
+    return r
 
 
-conj_physical = composite("conj_physical", complex=True, inplace=True, numpy=np.conj)(lambda input: conj(input))
-resolve_conj = composite("resolve_conj", complex=True)(lambda input: input)
-resolve_neg = composite("resolve_neg", complex=True)(lambda input: input)
-Tensor.is_conj = Tensor.is_neg = lambda self: False
+def _of_conjugate(t):
+    return isinstance(t, Tensor) and getattr(t, "_storage", None) in _conjugates
+
+
+def is_conj(self):
+    """Whether this is what ``conj`` gave, or a view of it: PyTorch has such tensors as views with a mark, here they are computed at once."""
+    return self.dtype.is_complex and _of_conjugate(self)
+
+
+def is_neg(self):
+    """Whether this is the imaginary part of what ``conj`` gave: in PyTorch a view with a mark, here computed at once."""
+    return not self.dtype.is_complex and self._offset % 2 == 1 and _of_conjugate(self)
+
+
+Tensor.is_conj, Tensor.is_neg = is_conj, is_neg
+conj_physical = composite("conj_physical", complex=True, inplace=True, numpy=np.conj)(lambda input: _conj(input) if input.dtype.is_complex else input)
+resolve_conj = composite("resolve_conj", complex=True)(lambda input: input.clone() if is_conj(input) else input)
+resolve_neg = composite("resolve_neg", complex=True)(lambda input: input.clone() if is_neg(input) else input)
 
 
 @composite("adjoint", complex=True, numpy=lambda x: np.conj(np.swapaxes(x, -2, -1)))

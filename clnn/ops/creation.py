@@ -15,7 +15,7 @@ from .._tensor.dispatch import _shapes  # noqa: F401  (loads the driver before t
 from .._tensor.foreign import NoStrides
 from .._tensor.interop import from_array, from_bytes, in_order, over
 from .._tensor.tensor import Tensor, empty as _empty, from_node, make
-from .._tensor.worded import absent, refuse, said
+from .._tensor.worded import absent, looked, refuse, said
 from ..core import dtype as dt
 from ..core.limits import check_fits, iinfo, no_room
 from ..core.shape import Size, flag, missing, whole
@@ -221,9 +221,13 @@ def _alike(r, input, memory_format):
 
 def _like_another(body):
     """``body``, which makes a tensor like its first argument, or that tensor's own form of it (decorator)."""
+    look = looked(body.__name__, outer=True)
+
     @functools.wraps(body)
     def call(input, *args, **kwargs):
         try:
+            if kwargs and look is not None:
+                look((input, *args), {k: v for k, v in kwargs.items() if k != "requires_grad"})     # in none of their signatures, but taken
             return body(input, *args, **kwargs)
         except NoStrides as refused:
             return refused.instead(body.__name__, (input, *args), kwargs)

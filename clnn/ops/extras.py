@@ -14,6 +14,7 @@ from .._tensor.return_types import named
 from .._tensor.tensor import Tensor
 from .._tensor.writing import bump
 from ..core import dtype as dt
+from ..core.limits import check_fits
 from ..core.shape import Size, wrap_dim
 from ..core.warn import warn
 from ..graph.op import REGISTRY
@@ -107,6 +108,7 @@ def fill_diagonal_(self, fill_value, wrap=False):
         for first in range(0, rows, columns + 1):                   # the next diagonal begins after an empty row
             fill_diagonal_(self[first:first + columns], fill_value)
         return self
+    check_fits(fill_value, self.dtype)
     step, count = sum(self._strides), min(self.shape)
     if fill_value.__class__ not in (int, float) or not self.dtype.is_floating_point or self.__class__ is not Tensor or count == 0 \
             or not put(self, Size((count,)), (step,), self._offset, count, float(fill_value)):
@@ -135,7 +137,7 @@ def renorm(self, p, dim, maxnorm, *, out=None):
         raise RuntimeError("renorm: non-positive-norm not supported")
     if maxnorm < 0:
         raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
-    r = _renorm(self, p, wrap_dim(dim, self.ndim), maxnorm)
+    r = _renorm(self.contiguous(), p, wrap_dim(dim, self.ndim), maxnorm)
     if out is not None and out.dtype is not r.dtype:
         raise RuntimeError(f"Expected out tensor to have dtype {spoken(r.dtype)}, but got {spoken(out.dtype)} instead")
     return set_out(out, r, (self,))

@@ -217,7 +217,7 @@ def _too_small(name, nd, shape, kernel_size, out):
 @memo(1024)
 def _window_of(name, shape, nd, kernel_size, stride, padding, dilation, ceil_mode):
     kernel_size = ntuple(kernel_size, nd, f"{name}: kernel_size")
-    stride = kernel_size if stride is None or stride == () or stride == [] else ntuple(stride, nd, f"{name}: stride")
+    stride = kernel_size if stride is None or stride.__class__ in (tuple, list) and not stride else ntuple(stride, nd, f"{name}: stride")
     padding, dilation = ntuple(padding, nd, f"{name}: padding"), ntuple(dilation, nd, f"{name}: dilation")
     if len(shape) not in (nd + 1, nd + 2):
         wanted = f"{nd + 1}D or {nd + 2}D (batch mode) tensor"

@@ -19,9 +19,9 @@ from .._tensor.inplace import draw_into, type_name
 from .._tensor.interop import from_array, read
 from .._tensor.splice import counted
 from .._tensor.tensor import Tensor, from_node, make
-from ..core import dtype as dt
+from .._tensor.worded import looked
+from ..core import dtype as dt, rng, symbols, twister
 from ..core.limits import ends, reached, whole_to, within
-from ..core import rng, symbols, twister
 from ..core.shape import Size, is_contiguous, whole
 from ..graph.node import Expr
 from ..graph.op import REGISTRY
@@ -290,11 +290,11 @@ def normal(mean, std=1.0, size=None, *, generator=None, dtype=None, layout=None,
         raise RuntimeError("normal expects standard deviation to be non-complex")
     if not tensors:
         return _done(_normal(as_size((tuple(size),)), _float_default(dtype), resolve(device), generator, mean, std), requires_grad)
-    std = _not_negative(std) if isinstance(std, Tensor) else std
+    mean, std = [t.contiguous() if isinstance(t, Tensor) else t for t in (mean, _not_negative(std) if isinstance(std, Tensor) else std)]
     noise = _normal(broadcast("normal", *tensors), tensors[0].dtype, tensors[0]._storage.device, generator)
     result = mean + std * noise if noise.dtype.is_complex else _placed(mean, std, noise)
     if result._rg and len(tensors) == 1 and not noise.dtype.is_complex:
-        result._grad_fn.label = f"NormalBackward{1 if tensors[0] is mean else 2}"
+        result._grad_fn.label = f"NormalBackward{1 if isinstance(mean, Tensor) else 2}"
     return result
 
 
@@ -454,7 +454,7 @@ def poisson(input, generator=None):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     drawn = by_rejection("poisson", generator, input._storage.device, rates)
     drawn = np.asarray(_host_generator(generator, rates.size).poisson(rates), np.float64) if drawn is None else drawn
-    return _drawn_from(input, from_array(drawn, input._storage.device, input.dtype))
+    return _drawn_from(input.contiguous(), from_array(drawn, input._storage.device, input.dtype))
 
 
 @composite("binomial", method=False)
@@ -474,8 +474,9 @@ def by_rejection(kind, generator, device, *parameters):
 # -- in place ---------------------------------------------------------------------------------------------------------------------
 def _fill(name, apart=None):
     """Make a Tensor method ``name`` of a function that draws values for ``self``; ``apart`` draws them for memory that is not contiguous."""
-    def decorate(draw):
+    def decorate(draw, look=looked(name, method=True, outer=True)):
         def method(self, *args, generator=None, **kwargs):
+            look((self, *args), kwargs)
             chosen = draw if apart is None or self.is_contiguous() else apart
             return draw_into(self, lambda shape, order: chosen(shape, self.dtype, self._storage.device, generator, *args, **kwargs), name[:-1])
         method.__name__, method.__doc__ = name, draw.__doc__
@@ -578,16 +579,14 @@ def _cauchy_(shape, row, device, generator, median=0.0, sigma=1.0):
 
 
 @_fill("random_")
-def _random_(shape, row, device, generator, from_=None, to=None, **kw):
+def _random_(shape, row, device, generator, *ends, **kw):
     """Overwrite with whole numbers from [from, to); by default all that the dtype holds exactly."""
-    from_ = kw.pop("from", from_)
-    if to is None and from_ is None:
-        to = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
-        return _integers(shape, 0, to, row, device, generator, row.itemsize == 8)
-    low, high = (0, from_) if to is None else (from_ or 0, to)
-    if low < high:
-        reached(row, low, high)
-    return _integers(shape, low, high, row, device, generator)
+    given = [*ends, *[kw[k] for k in ("from", "to") if k in kw]]
+    low, high = ([0] * (len(given) < 2) + given + [None])[:2]
+    most = 2 if row is dt.bool_ else 2 ** (_BITS[row]) + 1 if row.is_floating_point else int(np.iinfo(row.np).max) + 1
+    if given and low < (high or most):
+        reached(row, low, high or most - 1)
+    return _integers(shape, int(low), most if high is None else int(high), row, device, generator, *[row.itemsize == 8] * (not given))
 
 
 def bernoulli_(self, p=0.5, *, generator=None):

@@ -14,8 +14,9 @@ from .._tensor.indexing import tracked
 from .._tensor.inplace import apply_inplace, refuse_overlap, type_name
 from .._tensor.repeat import full_value, repeated
 from .._tensor.tensor import Tensor
-from .._tensor.writing import bump, copy
+from .._tensor.worded import refuse
 from .._tensor.wrapped import local as modes
+from .._tensor.writing import bump, copy
 from ..core import dtype as dt
 from ..core.limits import check_fits
 from ..core.layout import contiguous_format
@@ -241,7 +242,7 @@ def index_put(input, indices, values, accumulate=False):
         indices: tuple of index tensors or masks, None for a whole dimension.
         values: broadcast to the shape of ``input[indices]``; same dtype as ``input``.
     """
-    _same_dtype(input, values)
+    _same_dtype(input, values, indices)
     indices = _full(input, list(indices))
     if not any([i is not None for i in indices]):
         _broadcast_values(values, input.shape)                       # which is what is said first
@@ -256,9 +257,9 @@ def _put(input, plan, values, op):
     return plan.restore(_put_rows(x, plan.rows, v, x.shape, v.shape, plan.first, plan.count, plan.wrap, op, "index_put"))
 
 
-def _same_dtype(target, values):
-    if not isinstance(values, Tensor):
-        raise TypeError(f"index_put_(): argument 'values' (position 2) must be Tensor, not {type(values).__name__}")
+def _same_dtype(target, values, indices):
+    if not isinstance(values, Tensor) or isinstance(indices, Tensor):
+        refuse("index_put_", (target, indices, values), None, True)
     if values.dtype is not target.dtype:
         raise RuntimeError(f"Index put requires the source and destination dtypes match, got {type_name(target.dtype)} for the destination and "
                            f"{type_name(values.dtype)} for the source.")
@@ -267,7 +268,7 @@ def _same_dtype(target, values):
 @composite("_index_put_into", complex=True, method=False)
 def _index_put_into(base, indices, values):
     """``base[indices] = values`` in place: straight into the memory of ``base`` when nothing else can still want the old values."""
-    _same_dtype(base, values)
+    _same_dtype(base, values, indices)
     _put_into(base, indices, values, "set")
 
 
@@ -366,7 +367,7 @@ def _index_copy_(self, dim, index, source):
 
 def _index_put_(self, indices, values, accumulate=False):
     """In-place form of :func:`clnn.index_put`: touches only what is named."""
-    _same_dtype(self, values)
+    _same_dtype(self, values, indices)
     refuse_overlap(self, (indices, values), True)
     return _put_into(self, _full(self, list(indices)), values, "add" if accumulate else "set")
 
@@ -581,8 +582,7 @@ def scatter_reduce(input, dim, index, src, reduce, *, include_self=True, out=Non
     before = input.detach() if base is not input and reduce in ("amax", "amin") else None
     r = _elements("scatter_reduce", base, dim, index, src, _FOLDS[reduce], before)
     if reduce == "mean":
-        row = input.dtype.to_real()
-        ones = filled(index.shape, 1, row, input._storage.device)
+        ones = filled(index.shape, 1, row := input.dtype.to_real(), input._storage.device)
         count = input.detach().new_full(input.shape, 1 if include_self else 0, dtype=row)
         count = _elements("scatter_reduce", count, dim, index, ones, "add")
         count = where(count < 1, 1, count)

@@ -454,4 +454,4 @@ def one_hot(tensor, num_classes=-1):
     shape = (*tensor.shape, num_classes)
     if tensor._numel == 0:
         return filled(Size(shape), 0, dt.int64, tensor._storage.device)
-    return _one_hot(tensor.unsqueeze(-1), arange(num_classes, device=tensor._storage.device), num_classes)
+    return _one_hot(tensor.contiguous().unsqueeze(-1), arange(num_classes, device=tensor._storage.device), num_classes)

@@ -12,6 +12,7 @@ from .._tensor.indexing import as_whole
 from .._tensor.inplace import type_name
 from .._tensor.refusals import spoken
 from .._tensor.tensor import Tensor
+from .._tensor.worded import FAILED, refuse
 from ..core import dtype as dt
 from ..core.layout import preserve_format
 from ..core.limits import check_fits, check_operand
@@ -54,7 +55,16 @@ def where(condition, input=None, other=None, *, out=None):
     return _where(condition, input, other, out=out)
 
 
-Tensor.where = lambda self, condition, other: where(condition, self, other)
+def _where_method(self, condition, other):
+    try:
+        return where(condition, self, other)
+    except FAILED:
+        refuse("where", (self, condition, other), None, True)
+        raise
+
+
+_where_method.__name__, _where_method.__doc__ = "where", where.__doc__
+Tensor.where = _where_method
 
 
 def narrows(value, row) -> bool:

@@ -163,8 +163,9 @@ def tensor_split(input, indices_or_sections, dim=0):
     d = wrap_dim(dim, len(input.shape))
     size = input.shape[d]
     cuts = indices_or_sections.tolist() if isinstance(indices_or_sections, Tensor) else indices_or_sections
-    if isinstance(cuts, int):
-        if whole(cuts) <= 0:
+    if hasattr(cuts, "__index__"):
+        cuts = whole(cuts)
+        if cuts <= 0:
             raise RuntimeError(f"number of sections must be larger than 0, got {cuts}")
         base, extra = divmod(size, cuts)
         return _pieces("Slice", input, d, [base + (i < extra) for i in range(cuts)])
@@ -179,7 +180,8 @@ def _named_split(name, axis_of, rank):
         if len(input.shape) < rank:
             raise RuntimeError(f"torch.{name} requires a tensor with at least {rank} dimension, but got a tensor with {len(input.shape)} dimensions!")
         d = axis_of(input)
-        if isinstance(indices_or_sections, int) and (not indices_or_sections or input.shape[d] % indices_or_sections):
+        if hasattr(indices_or_sections, "__index__") and not isinstance(indices_or_sections, Tensor) \
+                and (not indices_or_sections or input.shape[d] % indices_or_sections):
             raise RuntimeError(f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {input.shape[d]} is not divisible "
                                f"by the split_size {indices_or_sections}!")
         return tensor_split(input, indices_or_sections, d)

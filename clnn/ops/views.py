@@ -9,7 +9,7 @@ from .._tensor.grad_mode import state
 from .._tensor.inplace import type_name
 from .._tensor.seen import note, recalled
 from .._tensor.tensor import Tensor, make_view, view_of
-from .._tensor.worded import absent, refuse
+from .._tensor.worded import absent, looked, refuse
 from .._tensor.writing import copy
 from ..core import dtype as dt
 from ..core import native
@@ -181,9 +181,14 @@ def _inverse(dims, rank):
     return inv
 
 
+_look_permute, _look_expand = looked("permute", method=True, outer=True), looked("expand", method=True, outer=True)
+
+
 def permute(input, *dims, **named):
     """Dimensions in another order."""
-    dims = with_list(dims, named) if named else dims
+    if named:
+        _look_permute((input, *dims), named)
+        dims = with_list(dims, named)
     try:
         return _permute(input, _numbers(dims, "permute", "dims"))
     except TypeError:
@@ -279,7 +284,9 @@ _expand.op.grad_name = "ExpandBackward0"
 
 def expand(input, *size, implicit=False, **named):
     """Dimensions of size 1 repeated without a copy; -1 keeps a size."""
-    size = with_list(size, named) if named else size
+    if named or implicit is not False:
+        _look_expand((input, *size), {**named, "implicit": implicit})
+        size = with_list(size, named)
     try:
         return _expand(input, _numbers(size, "expand", "size"))
     except TypeError:

@@ -2,11 +2,14 @@
 ## Exact like fmod of OpenCL C. Where CLNN_OWN_MATH is defined (PoCL: its fmod takes a bit per step) or by Intel's CPU driver (slow for large quotients),
 ## each step takes 20 or 50 bits of the quotient: the rest a - q * b is exact where q is a whole number with a few bits less than they have.
 ## clnn_idiv, clnn_imod, clnn_ifloor, clnn_irem of whole numbers: quotients towards zero and down, remainders with the sign of the divisor and of the dividend;
-## a divisor of 0 counts as 1. CPUs divide 64 bits one by one: where they convert vectors to doubles, these give the nearest quotient in two steps, the
+## a divisor of 0 counts as 1. The least number by -1 is itself, as in PyTorch. CPUs divide 64 bits one by one: where they convert vectors to doubles, these give the nearest quotient in two steps, the
 ## second from what the first left.
 <%!
     VECTORS = [("float", "int", 23, 20), ("float4", "int4", 23, 20), ("float8", "int8", 23, 20), ("float16", "int16", 23, 20)]
     DOUBLES = [("double", "long", 52, 50), ("double8", "long8", 52, 50)]
+
+    def divisor(I):     # processors stop a program that divides the least number by -1
+        return f"const {I} e = b ? b : 1;" if I == "ulong" else f"const {I} e = b == 0 | b == -1 ? 1 : b;"
 %>\
 //@ clnn_fmod clnn_remainder clnn_floor_divide
 % for F, I, digits, step in VECTORS + (DOUBLES if USE_FP64 else []):
@@ -64,45 +67,49 @@ static inline long clnn_nearest(long a, long b) {
 #endif
 % for I, near in (("int", False), ("long", True), ("ulong", False)):
 static inline __attribute__((overloadable)) ${I} clnn_ifloor(${I} a, ${I} b) {
-    const ${I} d = b ? b : 1;
 % if near:
 #ifdef CLNN_NEAREST
+    const long d = b ? b : 1;
     const long n = clnn_nearest(a, d), rest = (long)((ulong)a - (ulong)n * (ulong)d);
     return n - ((rest != 0) & ((rest ^ d) < 0));
 #endif
 % endif
-    const ${I} q = a / d;
-    return ${"q" if I == "ulong" else "q - (((a ^ d) < 0) & (q * d != a))"};
+    ${divisor(I)}
+    const ${I} q = a / e;
+    return ${"q" if I == "ulong" else f"b == -1 ? ({I})(0 - (u{I})a) : q - (((a ^ e) < 0) & (q * e != a))"};
 }
 static inline __attribute__((overloadable)) ${I} clnn_imod(${I} a, ${I} b) {
-    const ${I} d = b ? b : 1;
 % if near:
 #ifdef CLNN_NEAREST
+    const long d = b ? b : 1;
     const long rest = (long)((ulong)a - (ulong)clnn_nearest(a, d) * (ulong)d);
     return rest + ((rest != 0) & ((rest ^ d) < 0) ? d : 0);
 #endif
 % endif
-    const ${I} r = a % d;
-    return ${"r" if I == "ulong" else "(d > 0 ? r < 0 : r > 0) ? r + d : r"};
+    ${divisor(I)}
+    const ${I} r = a % e;
+    return ${"r" if I == "ulong" else "(e > 0 ? r < 0 : r > 0) ? r + e : r"};
 }
 static inline __attribute__((overloadable)) ${I} clnn_idiv(${I} a, ${I} b) {
-    const ${I} d = b ? b : 1;
 % if near:
 #ifdef CLNN_NEAREST
+    const long d = b ? b : 1;
     const long n = clnn_nearest(a, d), rest = (long)((ulong)a - (ulong)n * (ulong)d);
     return n - ((rest != 0) & ((rest ^ a) < 0) ? ((a ^ d) < 0 ? -1 : 1) : 0);
 #endif
 % endif
-    return a / d;
+    ${divisor(I)}
+    return ${"a / e" if I == "ulong" else f"b == -1 ? ({I})(0 - (u{I})a) : a / e"};
 }
 static inline __attribute__((overloadable)) ${I} clnn_irem(${I} a, ${I} b) {
-    const ${I} d = b ? b : 1;
 % if near:
 #ifdef CLNN_NEAREST
+    const long d = b ? b : 1;
     const long rest = (long)((ulong)a - (ulong)clnn_nearest(a, d) * (ulong)d);
     return rest + ((rest != 0) & ((rest ^ a) < 0) ? ((a ^ d) < 0 ? -d : d) : 0);
 #endif
 % endif
-    return a % d;
+    ${divisor(I)}
+    return a % e;
 }
 % endfor

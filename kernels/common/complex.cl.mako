@@ -90,7 +90,7 @@ static inline ${C} clnn_c_sqrt_${S}(${C} z) {
     const ${R} back = m > ${HUGE} ? 4.0${F} : m < ${TINY} ? 0x1p-30${F} : 1.0${F};
     const ${R} t = sqrt(0.5${F} * (fabs(a.x) + clnn_c_abs_${S}(a))) * back, u = 0.5${F} * (fabs(a.y) * back * back / t);
     const ${C} r = a.x >= 0 ? (${C})(t, clnn_copysign(u, z.y)) : (${C})(u, clnn_copysign(t, z.y));
-    return m == 0 ? (${C})(0.0${F}, z.y) : isinf(z.y) ? (${C})(INFINITY, z.y) : r;
+    return z.x == 0 && z.y == 0 ? (${C})(0.0${F}, z.y) : isinf(z.y) ? (${C})(INFINITY, z.y) : r;
 }
 //@ clnn_c_rsqrt_${S}
 static inline ${C} clnn_c_rsqrt_${S}(${C} a) { return clnn_c_div_${S}((${C})(1.0${F}, 0.0${F}), clnn_c_sqrt_${S}(a)); }
@@ -104,15 +104,22 @@ static inline ${C} clnn_c_sigmoid_${S}(${C} a) {
     return clnn_c_div_${S}((${C})(1.0${F}, 0.0${F}), (${C})(1.0${F}, 0.0${F}) + clnn_c_exp_${S}(-a));
 }
 //@ clnn_c_sinh_${S}
-static inline ${C} clnn_c_sinh_${S}(${C} a) { return (${C})(clnn_sinh(a.x) * clnn_cos(a.y), clnn_cosh(a.x) * clnn_sin(a.y)); }
+static inline ${C} clnn_c_sinh_${S}(${C} a) {
+    const int turn = !isfinite(a.y);        /* a part that is 0 stays that where the other has no bounds, as C asks */
+    return (${C})(turn && a.x == 0 ? a.x : clnn_sinh(a.x) * clnn_cos(a.y), a.y == 0 ? a.y : clnn_cosh(a.x) * clnn_sin(a.y));
+}
 //@ clnn_c_cosh_${S}
-static inline ${C} clnn_c_cosh_${S}(${C} a) { return (${C})(clnn_cosh(a.x) * clnn_cos(a.y), clnn_sinh(a.x) * clnn_sin(a.y)); }
+static inline ${C} clnn_c_cosh_${S}(${C} a) {
+    const ${R} s = clnn_sinh(a.x);
+    const int none = !isfinite(s) && a.y == 0 || !isfinite(a.y) && a.x == 0;
+    return (${C})(clnn_cosh(a.x) * clnn_cos(a.y), none ? 0.0${F} : s * clnn_sin(a.y));
+}
 //@ clnn_c_tanh_${S}
 static inline ${C} clnn_c_tanh_${S}(${C} a) {
     const int flat = fabs(a.x) > ${FLAT};
     const ${R} t = clnn_tan(a.y), s = clnn_sinh(flat ? clnn_copysign(${FLAT}, a.x) : a.x), b = 1.0${F} + t * t, d = 1.0${F} + b * s * s;
     const ${R} far = 4.0${F} * clnn_sin(a.y) * clnn_cos(a.y) * clnn_exp(-2.0${F} * fabs(a.x));
-    return flat ? (${C})(clnn_copysign(1.0${F}, a.x), far) : (${C})(b * sqrt(1.0${F} + s * s) * s / d, t / d);
+    return flat ? (${C})(clnn_copysign(1.0${F}, a.x), far) : (${C})(a.x == 0 ? a.x : b * sqrt(1.0${F} + s * s) * s / d, a.y == 0 ? a.y : t / d);
 }
 ## f(z) = -i g(iz)
 % for name, other in [("sin", "sinh"), ("tan", "tanh")]:
@@ -129,7 +136,7 @@ static inline ${C} clnn_c_sinc_${S}(${C} a) {
 //@ clnn_c_asin_${S}
 static inline ${C} clnn_c_asin_${S}(${C} a) {
     const ${C} p = clnn_c_sqrt_${S}((${C})(1.0${F} - a.x, -a.y)), q = clnn_c_sqrt_${S}((${C})(1.0${F} + a.x, a.y));
-    return (${C})(clnn_atan2(a.x, p.x * q.x - p.y * q.y), clnn_asinh(p.x * q.y - p.y * q.x));
+    return (${C})(clnn_atan2(a.x, isinf(a.x) && isfinite(a.y) ? 0.0${F} : p.x * q.x - p.y * q.y), clnn_asinh(p.x * q.y - p.y * q.x));
 }
 //@ clnn_c_acos_${S}
 static inline ${C} clnn_c_acos_${S}(${C} a) {
@@ -144,8 +151,9 @@ static inline ${C} clnn_c_acosh_${S}(${C} a) {
 //@ clnn_c_atanh_${S}
 static inline ${C} clnn_c_atanh_${S}(${C} a) {
     const ${R} x = fabs(a.x), below = 1.0${F} - x, square = a.y * a.y;            /* odd in a.x: log1p of what is almost -1 would be of no use */
-    return (${C})(clnn_copysign(0.25${F} * clnn_log1p(4.0${F} * x / (below * below + square)), a.x),
-                  0.5${F} * clnn_atan2(2.0${F} * a.y, below * (1.0${F} + x) - square));
+    const int end = isinf(x) || isinf(a.y);
+    return (${C})(clnn_copysign(end ? 0.0${F} : 0.25${F} * clnn_log1p(4.0${F} * x / (below * below + square)), a.x),
+                  0.5${F} * (end ? clnn_copysign(3.14159265358979323846${F}, a.y) : clnn_atan2(2.0${F} * a.y, below * (1.0${F} + x) - square)));
 }
 % for name, other in [("asinh", "asin"), ("atan", "atanh")]:
 //@ clnn_c_${name}_${S}

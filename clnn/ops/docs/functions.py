@@ -94,9 +94,9 @@ explain("imag", "", "clnn.imag(clnn.tensor([1 + 2j]))", "tensor([2.])")
 explain("conj", "``re - i im``.", "clnn.conj(clnn.tensor([1 + 2j]))", "tensor([1.-2.j])")
 explain("conj_physical", "The complex conjugate ``re - i im``, computed at once; a real tensor itself.",
         "clnn.conj_physical(clnn.tensor([1 + 2j]))", "tensor([1.-2.j])")
-explain("resolve_conj", "The tensor itself: conjugates are computed at once here, none is pending.",
+explain("resolve_conj", "The tensor itself; what ``conj`` gave as a tensor of its own, which no longer counts as a conjugate.",
         "clnn.resolve_conj(clnn.tensor([1., 2.]))", "tensor([1., 2.])")
-explain("resolve_neg", "The tensor itself: negatives are computed at once here, none is pending.",
+explain("resolve_neg", "The tensor itself; the imaginary part of a conjugate as a tensor of its own.",
         "clnn.resolve_neg(clnn.tensor([1., 2.]))", "tensor([1., 2.])")
 explain("adjoint", "``out[..., i, j] = conj(input[..., j, i])``.",
         "clnn.adjoint(clnn.tensor([[1., 2.], [3., 4.]]))", "tensor([[1., 3.],\n        [2., 4.]])")
