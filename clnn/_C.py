@@ -13,7 +13,7 @@ from .core.errors import _LinAlgError  # noqa: F401
 from .storage import StorageBase  # noqa: F401
 
 _TensorBase = TensorBase
-_LATER = {"Generator": "random", "Future": "futures", "ScriptModule": "jit", "ScriptFunction": "jit", "OutOfMemoryError": "core.errors"}
+_LATER = {"Generator": "random", "Future": "futures", "default_generator": "random", "ScriptModule": "jit", "ScriptFunction": "jit", "OutOfMemoryError": "core.errors"}
 
 
 def __getattr__(name):

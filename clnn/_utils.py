@@ -1,6 +1,7 @@
 """Helpers that programs take from ``torch._utils``: many tensors as one, devices by number, exceptions on their way between threads."""
 from __future__ import annotations
 
+import functools
 import sys
 import traceback
 
@@ -79,10 +80,27 @@ def _get_device_module(device_type):
     return get_device_module(device_type)
 
 
+def _get_all_device_indices():
+    """The numbers of all GPUs; None where there is none."""
+    from . import cuda
+    return list(range(cuda.device_count())) if cuda.is_available() else None
+
+
+def _import_dotted_name(name):
+    """The object of a name with its modules."""
+    first, *rest = name.split(".")
+    return functools.reduce(getattr, rest, __import__(first))
+
+
 def _rebuild_parameter(data, requires_grad, backward_hooks):
     """A parameter with these values."""
     from .nn.parameter import Parameter
     return Parameter(data, requires_grad)
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    """A tensor over a typed storage."""
+    return _rebuild_tensor_v2(storage, storage_offset, size, stride, False, None)
 
 
 def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):

@@ -199,3 +199,22 @@ def safe_globals(safe_globals):
     finally:
         trusted.clear()
         trusted.update(before)
+
+
+def _is_zipfile(f) -> bool:
+    """Whether a zip archive begins where the open file is; it stays there."""
+    start = f.tell()
+    head = f.read(4)
+    f.seek(start)
+    return head == b"PK\x03\x04"
+
+
+def _maybe_decode_ascii(text) -> str:
+    """Text, of keys that were bytes."""
+    return text.decode("ascii") if isinstance(text, bytes) else text
+
+
+def normalize_storage_type(storage_type):
+    """The class of that name in the package itself."""
+    import clnn
+    return getattr(clnn, storage_type.__name__)

@@ -1,4 +1,7 @@
 """Classes of programs: derived from two of ours at once, with methods named as they like, or copied from PyTorch's; each runs with both libraries."""
+import importlib
+import io
+
 import pytest
 from test_programs import both_agree
 
@@ -95,6 +98,21 @@ def copied_from_pytorch(lib):
     return [w, *[m for m, _ in masks], [kind for _, kind in masks], items._get_abs_string_index(-1)]
 
 
-@pytest.mark.parametrize("program", [a_distribution_that_is_a_module, moved_by_its_own_methods, names_of_its_own, copied_from_pytorch])
+def private_names(lib):
+    """What libraries take from modules of PyTorch that are not documented."""
+    torch = lib.torch
+    name = torch.__name__
+    utils, files = importlib.import_module(name + "._utils"), importlib.import_module(name + ".serialization")
+    function, compiled = importlib.import_module(name + ".autograd.function"), importlib.import_module(name + "._C")
+    file = io.BytesIO()
+    torch.save([1], file)
+    file.seek(0)
+    base = torch.arange(6.0)
+    return [utils._rebuild_tensor(base.storage(), 1, (2, 2), (2, 1)), utils._import_dotted_name("os.path.join").__name__, files._is_zipfile(file), file.tell(),
+            files._maybe_decode_ascii(b"cpu"), files.normalize_storage_type(torch.FloatStorage) is torch.FloatStorage,
+            function._ContextMethodMixin is function.FunctionCtx, compiled.default_generator is torch.default_generator]
+
+
+@pytest.mark.parametrize("program", [a_distribution_that_is_a_module, moved_by_its_own_methods, names_of_its_own, copied_from_pytorch, private_names])
 def test_same(program):
     both_agree(program)

@@ -126,6 +126,9 @@ class _Saved:
         return t
 
 
+_ContextMethodMixin = FunctionCtx
+
+
 class FunctionNode(tape.Node):
     """Tape entry of one ``apply``."""
 
