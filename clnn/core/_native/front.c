@@ -258,6 +258,41 @@ static PyObject *front_call(PyObject *callable, PyObject *const *args, size_t co
     return got;
 }
 
+/* -- calls whose arguments were looked at before -------------------------------------------------------------------------------------------- */
+
+/* What tells the class of an argument: of a list with that of its first item. */
+static PyObject *class_of(PyObject *v)
+{
+    if (!PyList_CheckExact(v) && !PyTuple_CheckExact(v))
+        return Py_NewRef(Py_TYPE(v));
+    PyObject *first = PySequence_Fast_GET_SIZE(v) ? (PyObject *)Py_TYPE(PySequence_Fast_GET_ITEM(v, 0)) : Py_None;
+    return PyTuple_Pack(2, Py_TYPE(v), first);
+}
+
+/* met(known, args, kwargs): worded.met */
+PyObject *met(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 3 || !PyAnySet_Check(args[0]) || !PyTuple_Check(args[1]) || !PyDict_Check(args[2]))
+        return PyErr_Format(PyExc_TypeError, "met() takes a set and the arguments of a call");
+    Py_ssize_t count = PyTuple_GET_SIZE(args[1]), named = PyDict_GET_SIZE(args[2]), at = count, place = 0;
+    PyObject *kinds = PyTuple_New(count + 2 * named), *name, *value;
+    for (Py_ssize_t i = 0; kinds != NULL && i < count; i++) {
+        PyObject *kind = class_of(PyTuple_GET_ITEM(args[1], i));
+        if (kind == NULL)
+            Py_CLEAR(kinds);
+        else
+            PyTuple_SET_ITEM(kinds, i, kind);
+    }
+    int out = 0;
+    while (kinds != NULL && PyDict_Next(args[2], &place, &name, &value)) {
+        out |= !PyUnicode_CompareWithASCIIString(name, "out");
+        PyTuple_SET_ITEM(kinds, at, Py_NewRef(name)), PyTuple_SET_ITEM(kinds, at++ + named, Py_NewRef(Py_TYPE(value)));
+    }
+    int found = kinds == NULL ? -1 : out ? 0 : PySet_Contains(args[0], kinds);
+    Py_XDECREF(kinds);
+    return found < 0 ? NULL : PyBool_FromLong(found);
+}
+
 /* -- functions -------------------------------------------------------------------------------------------------------------------------- */
 
 static int front_traverse(PyObject *self, visitproc visit, void *arg)

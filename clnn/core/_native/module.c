@@ -196,6 +196,7 @@ static PyMethodDef methods[] = {
     {"know", know, METH_O, "Find the slots of a class."},
     {"give", (PyCFunction)(void (*)(void))give, METH_VARARGS | METH_KEYWORDS, "Take functions, objects and dictionaries of modules by name."},
     {"front", (PyCFunction)(void (*)(void))front, METH_FASTCALL, "front(function, quick): native.front"},
+    {"met", (PyCFunction)(void (*)(void))met, METH_FASTCALL, "worded.met"},
     {"tries", tries, METH_O, "tries(function): what that tries first, or None"},
     {"settled", settled, METH_O, "settled(function): it has the code that it is to keep"},
     {"quick", (PyCFunction)(void (*)(void))quick, METH_VARARGS | METH_KEYWORDS, "quick(again=, named=, ...): what a function may try first"},

@@ -296,6 +296,7 @@ PyObject *front(PyObject *module, PyObject *const *args, Py_ssize_t n);
 PyObject *tries(PyObject *module, PyObject *function);
 PyObject *settled(PyObject *module, PyObject *function);
 PyObject *quick(PyObject *module, PyObject *args, PyObject *given);
+PyObject *met(PyObject *module, PyObject *const *args, Py_ssize_t n);
 /* recent.c */
 typedef struct Recent Recent;
 PyObject *recent_recipe(Recent *recent, PyObject *known, PyObject *values, int recording, PyObject **given, PyObject **operands);
