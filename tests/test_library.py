@@ -279,6 +279,13 @@ SCHEMAS = ["f(Tensor x) -> Tensor", "f(x: Tensor) -> Tensor", "f(Foo x) -> Tenso
            "f(Tensor[] x, int[2] y=1, float? z=None, str s='a', *, bool b=True, Scalar w=1.0, ScalarType? d=None) -> (Tensor y, int[] n)", "f(Tensor x)"]
 
 
+def _pytorch():
+    """PyTorch and its module of that name."""
+    torch = pytest.importorskip("torch")
+    from torch import library as theirs
+    return torch, theirs
+
+
 @pytest.mark.parametrize("at", range(len(SCHEMAS)))
 def test_texts_that_are_no_schemas(at):
     def defined(torch, theirs):
@@ -287,12 +294,12 @@ def test_texts_that_are_no_schemas(at):
         except RuntimeError:
             return "refused"
         return "taken"
-    torch = pytest.importorskip("torch")
-    assert defined(clnn, library) == defined(torch, torch.library)
+    torch, theirs = _pytorch()
+    assert defined(clnn, library) == defined(torch, theirs)
 
 
 def test_arguments_are_of_the_types_of_the_schema():
-    torch = pytest.importorskip("torch")
+    torch, theirs = _pytorch()
 
     def outcomes(t, lib):
         made = lib.Library("typed", "DEF")
@@ -310,4 +317,4 @@ def test_arguments_are_of_the_types_of_the_schema():
             except RuntimeError as error:
                 found.append(str(error).partition("\n")[0].partition(" Declaration")[0].strip())
         return found
-    assert outcomes(clnn, library) == outcomes(torch, torch.library)
+    assert outcomes(clnn, library) == outcomes(torch, theirs)
